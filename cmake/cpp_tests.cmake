@@ -1,0 +1,6 @@
+# rlx_cpp_tests: tests/cpp/*.cpp with the core; run it as it is, or through ctest.
+file(GLOB_RECURSE tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/cpp/*.cpp")
+add_executable(rlx_cpp_tests ${tests})
+target_link_libraries(rlx_cpp_tests PRIVATE rlx_core_lib)
+enable_testing()
+add_test(NAME rlx_cpp_tests COMMAND rlx_cpp_tests)

@@ -1,0 +1,37 @@
+# rlx_core_lib: everything under cpp/ but the bindings, found by folder and file name.
+configure_file(cmake/build_info.cpp.in generated/build_info.cpp @ONLY)
+
+set(sources "${PROJECT_BINARY_DIR}/generated/build_info.cpp")
+foreach(room core program plan exec cpu)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cpp/${room}/*.cpp")
+  list(APPEND sources ${files})
+endforeach()
+
+# A backend that is absent is a folder that is not compiled; the core has no #ifdef for it.
+if(RLX_ONEDNN)
+  list(FILTER sources EXCLUDE REGEX "/cpp/cpu/no_onednn/")
+else()
+  list(FILTER sources EXCLUDE REGEX "/cpp/cpu/onednn/")
+endif()
+if(NOT RLX_X86_64)
+  list(FILTER sources EXCLUDE REGEX "_avx(2|512)\\.cpp$")
+endif()
+
+# Kernels want vectorised loops; none of them reads errno or the floating-point exception flags.
+set(kernels ${sources})
+list(FILTER kernels INCLUDE REGEX "/cpp/cpu/kernels/")
+set_property(SOURCE ${kernels} APPEND PROPERTY COMPILE_OPTIONS
+  -O3 -fno-math-errno -fno-trapping-math)
+
+# The file name names the instruction set; everything else stays baseline x86-64.
+set(avx2 ${sources})
+list(FILTER avx2 INCLUDE REGEX "_avx2\\.cpp$")
+set_property(SOURCE ${avx2} APPEND PROPERTY COMPILE_OPTIONS -mavx2 -mfma -mf16c)
+set(avx512 ${sources})
+list(FILTER avx512 INCLUDE REGEX "_avx512\\.cpp$")
+set_property(SOURCE ${avx512} APPEND PROPERTY COMPILE_OPTIONS
+  -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl)
+
+# An object library, so that files which only register themselves are linked too.
+add_library(rlx_core_lib OBJECT ${sources})
+target_link_libraries(rlx_core_lib PUBLIC rlx_flags $<$<BOOL:${RLX_ONEDNN}>:rlx_onednn>)

@@ -1,0 +1,7 @@
+// The table of contents of rlx._core: one register_x per binding file, in order of dependence.
+#include "bindings/register.h"
+
+PYBIND11_MODULE(_core, module) {
+  using namespace rlx::bindings;
+  register_build_info(module);
+}

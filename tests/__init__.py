@@ -1,0 +1,1 @@
+"""The tests of rlx; helpers are imported as tests.<name>."""

@@ -1,0 +1,23 @@
+// Runs the registered C++ tests, or those whose name contains the first argument.
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "tests/cpp/check.h"
+
+int main(int argc, char** argv) {
+  const std::string wanted = argc > 1 ? argv[1] : "";
+  int passed = 0, failed = 0;
+  for (const auto& test : rlx::test::cases()) {
+    if (test.name.find(wanted) == std::string::npos) continue;
+    try {
+      test.body();
+      ++passed;
+    } catch (const std::exception& error) {
+      ++failed;
+      std::printf("FAILED %s\n  %s\n", test.name.c_str(), error.what());
+    }
+  }
+  std::printf("%d passed, %d failed\n", passed, failed);
+  return failed != 0 || passed == 0;
+}
