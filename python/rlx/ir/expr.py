@@ -1,0 +1,273 @@
+"""Symbolic scalar expressions over dims and small values; evaluated in C++ (core/expr.h).
+
+An Expr is immutable and interned, so equal expressions are the same object. Integer sums are
+kept in a linear normal form, which proves the equalities that shape arithmetic needs.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from typing import Callable, Iterable, Union
+
+import numpy as np
+
+Scalar = Union[int, float]
+
+# op -> (number of arguments, evaluator). C++ twin: core/expr.h, in any order, by name.
+OPS: dict[str, tuple[int, Callable]] = {
+    "add": (2, lambda a, b: a + b),
+    "sub": (2, lambda a, b: a - b),
+    "mul": (2, lambda a, b: a * b),
+    "min": (2, min),
+    "max": (2, max),
+    "eq": (2, lambda a, b: int(a == b)),
+    "ne": (2, lambda a, b: int(a != b)),
+    "lt": (2, lambda a, b: int(a < b)),
+    "le": (2, lambda a, b: int(a <= b)),
+    "and": (2, lambda a, b: int(bool(a) and bool(b))),
+    "or": (2, lambda a, b: int(bool(a) or bool(b))),
+    "not": (1, lambda a: int(not a)),
+    "select": (3, lambda c, a, b: a if c else b),
+    # Integer division; a zero divisor gives 0 (guards keep it from being used).
+    "truncdiv": (2, lambda a, b: 0 if b == 0 else int(abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)),
+    "floordiv": (2, lambda a, b: 0 if b == 0 else a // b),
+    "mod": (2, lambda a, b: 0 if b == 0 else a % b),  # floor modulo, sign of the divisor
+    "div": (2, lambda a, b: float(a) / float(b) if b else math.copysign(math.inf, a) if a else math.nan),
+    "floor": (1, lambda a: float(math.floor(a)) if math.isfinite(a) else a),
+    "ceil": (1, lambda a: float(math.ceil(a)) if math.isfinite(a) else a),
+    "round": (1, lambda a: float(round(a)) if math.isfinite(a) else a),  # half to even
+    "sqrt": (1, lambda a: math.sqrt(a) if a >= 0 else math.nan),
+    "to_int": (1, lambda a: int(a) if math.isfinite(a) else 0),  # truncates
+    "to_float": (1, float),
+    "to_f32": (1, lambda a: float(np.float32(a))),  # a float64 rounded to float32
+    # Broadcast of two dims: 1 gives way, else they must be equal (a guard checks that).
+    "bcast": (2, lambda a, b: b if a == 1 else a),
+}
+_FLOAT_OPS = {"div", "floor", "ceil", "round", "sqrt", "to_float", "to_f32"}
+_INT_OPS = {"eq", "ne", "lt", "le", "and", "or", "not", "truncdiv", "floordiv", "mod", "to_int", "bcast"}
+
+
+class Symbol:
+    """A number known only when a program is bound: a dim or an element of a value.
+
+    kind "dim": extent of axis `index` of `value`; kind "element": flat element `index` of it.
+    `upper` bounds it from above where the primitive states one; `name` is the model's dim name.
+    `capacity` marks a symbol that may change from run to run without a new plan.
+    """
+
+    __slots__ = ("kind", "value", "index", "is_float", "upper", "name", "capacity")
+
+    def __init__(self, kind, value, index, *, is_float=False, upper=None, name=None, capacity=None):
+        self.kind, self.value, self.index = kind, value, index
+        self.is_float, self.upper, self.name, self.capacity = is_float, upper, name, capacity
+
+    def __repr__(self) -> str:
+        return self.name or f"{self.kind}({getattr(self.value, 'name', self.value)},{self.index})"
+
+
+class Expr:
+    """One interned node: a symbol, or an operation on Exprs and numbers."""
+
+    __slots__ = ("op", "args", "is_float", "_order", "__weakref__")
+    _table: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
+    _count = 0
+
+    def __new__(cls, op: str, args: tuple, is_float: bool):
+        key = (op, args, is_float, tuple(type(a) for a in args))
+        found = cls._table.get(key)
+        if found is None:
+            found = object.__new__(cls)
+            found.op, found.args, found.is_float = op, args, is_float
+            found._order = cls._count
+            cls._count += 1
+            cls._table[key] = found
+        return found
+
+    def __repr__(self) -> str:
+        if self.op == "symbol":
+            return repr(self.args[0])
+        infix = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "eq": "==", "lt": "<"}
+        if self.op in infix:
+            return f"({self.args[0]} {infix[self.op]} {self.args[1]})"
+        return f"{self.op}({', '.join(map(str, self.args))})"
+
+    def __add__(self, other):
+        return apply("add", self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other):
+        return apply("sub", self, other)
+
+    def __rsub__(self, other):
+        return apply("sub", other, self)
+
+    def __mul__(self, other):
+        return apply("mul", self, other)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other):
+        return apply("floordiv", self, other)
+
+    def __mod__(self, other):
+        return apply("mod", self, other)
+
+    def __bool__(self):
+        raise TypeError(f"the truth of the symbolic expression {self} is known only when bound")
+
+
+Number = Union[int, float, Expr]
+
+
+def symbol(sym: Symbol) -> Expr:
+    """The Expr that stands for a symbol."""
+    return Expr("symbol", (sym,), sym.is_float)
+
+
+def as_int(x: Number) -> int | None:
+    """The integer that x is, or None when it is symbolic."""
+    return None if isinstance(x, Expr) else int(x)
+
+
+def is_float(x: Number) -> bool:
+    return x.is_float if isinstance(x, Expr) else isinstance(x, float)
+
+
+def symbols_of(x: Number, found: set | None = None) -> set[Symbol]:
+    """Every Symbol that x depends on."""
+    found = set() if found is None else found
+    stack, seen = [x], set()
+    while stack:
+        e = stack.pop()
+        if not isinstance(e, Expr) or id(e) in seen:
+            continue
+        seen.add(id(e))
+        if e.op == "symbol":
+            found.add(e.args[0])
+        else:
+            stack.extend(e.args)
+    return found
+
+
+def apply(op: str, *args: Number) -> Number:
+    """op of the arguments: a number when all are numbers, else a simplified Expr."""
+    count, evaluate = OPS[op]
+    if len(args) != count:
+        raise TypeError(f"{op} takes {count} arguments, got {len(args)}")
+    if not any(isinstance(a, Expr) for a in args):
+        return evaluate(*args)
+    floating = op in _FLOAT_OPS or (op not in _INT_OPS and any(is_float(a) for a in args[op == "select":]))
+    if not floating and op in ("add", "sub", "mul"):
+        linear = _linear_result(op, args)
+        if linear is not None:
+            return linear
+    simple = _simplify(op, args)
+    return simple if simple is not None else Expr(op, args, floating)
+
+
+def _simplify(op: str, args: tuple) -> Number | None:
+    a = args[0]
+    b = args[1] if len(args) > 1 else None
+    if op in ("min", "max", "and", "or", "bcast") and a is b:
+        return a
+    if op in ("eq", "le") and a is b:
+        return 1
+    if op in ("ne", "lt") and a is b:
+        return 0
+    if op == "bcast":
+        if not isinstance(a, Expr):
+            return b if a == 1 else a
+        if not isinstance(b, Expr):
+            return a if b == 1 else b
+    if op == "select":
+        if not isinstance(a, Expr):
+            return args[1] if a else args[2]
+        if args[1] is args[2] or (not isinstance(args[1], Expr) and args[1] == args[2]):
+            return args[1]
+    if op in ("floordiv", "truncdiv", "mod") and not isinstance(b, Expr):
+        if b == 1:
+            return 0 if op == "mod" else a
+        terms, constant = _linear(a)
+        if b > 0 and constant % b == 0 and all(c % b == 0 for c in terms.values()):
+            return 0 if op == "mod" else _from_linear({t: c // b for t, c in terms.items()}, constant // b)
+    if op == "floordiv" and isinstance(a, Expr) and a.op == "mul" and b in a.args:
+        return a.args[1] if a.args[0] is b else a.args[0]
+    if op == "to_int" and not is_float(a):
+        return a
+    if op == "to_int" and isinstance(a, Expr) and a.op in ("to_float", "to_f32"):
+        inner = a.args[0]
+        if isinstance(inner, Expr) and not inner.is_float and a.op == "to_float":
+            return inner
+    if op in ("floor", "ceil", "round") and isinstance(a, Expr) and a.op in ("floor", "ceil", "round"):
+        return a
+    return None
+
+
+def _linear(x: Number) -> tuple[dict, int]:
+    """x as {term: coefficient} and a constant."""
+    if not isinstance(x, Expr):
+        return {}, int(x)
+    if x.op == "add" and not x.is_float:
+        left, c = _linear(x.args[0])
+        right, d = _linear(x.args[1])
+        for t, k in right.items():
+            left[t] = left.get(t, 0) + k
+        return left, c + d
+    if x.op == "mul" and not x.is_float and not isinstance(x.args[1], Expr):
+        terms, c = _linear(x.args[0])
+        return {t: k * x.args[1] for t, k in terms.items()}, c * x.args[1]
+    return {x: 1}, 0
+
+
+def _from_linear(terms: dict, constant: int) -> Number:
+    result: Number | None = None
+    for t in sorted((t for t, c in terms.items() if c), key=lambda t: t._order):
+        part = t if terms[t] == 1 else Expr("mul", (t, terms[t]), False)
+        result = part if result is None else Expr("add", (result, part), False)
+    if result is None:
+        return constant
+    return result if constant == 0 else Expr("add", (result, constant), False)
+
+
+def _linear_result(op: str, args: tuple) -> Number | None:
+    (ta, ca), (tb, cb) = _linear(args[0]), _linear(args[1])
+    if op in ("add", "sub"):
+        sign = 1 if op == "add" else -1
+        for t, c in tb.items():
+            ta[t] = ta.get(t, 0) + sign * c
+        return _from_linear(ta, ca + sign * cb)
+    if not tb:
+        return _from_linear({t: c * cb for t, c in ta.items()}, ca * cb)
+    if not ta:
+        return _from_linear({t: c * ca for t, c in tb.items()}, cb * ca)
+    left, right = sorted(args, key=lambda e: e._order)  # a canonical order for products
+    return Expr("mul", (left, right), False)
+
+
+def product(dims: Iterable[Number]) -> Number:
+    """The product of dims: the element count of a shape."""
+    result: Number = 1
+    for d in dims:
+        result = apply("mul", result, d)
+    return result
+
+
+def evaluate(x: Number, known: Callable[[Symbol], Scalar]) -> Scalar:
+    """The value of x, with known(symbol) giving the symbols' values."""
+    if not isinstance(x, Expr):
+        return x
+    if x.op == "symbol":
+        return known(x.args[0])
+    return OPS[x.op][1](*(evaluate(a, known) for a in x.args))
+
+
+def substitute(x: Number, replace: Callable[[Symbol], Number | None]) -> Number:
+    """x with symbols exchanged; replace gives None for one that stays."""
+    if not isinstance(x, Expr):
+        return x
+    if x.op == "symbol":
+        other = replace(x.args[0])
+        return x if other is None else other
+    return apply(x.op, *(substitute(a, replace) for a in x.args))
