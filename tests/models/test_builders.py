@@ -1,0 +1,97 @@
+"""The seeded builders: true size, valid and deterministic files, inputs that matter to outputs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+import models
+
+# Two (batch, size or length) pairs per network, for its narrow copy.
+SIZES = {
+    "resnet50": [(2, 64), (3, 96)],
+    "mobilenet_v2": [(2, 64), (3, 96)],
+    "bert-base": [(2, 16), (3, 48)],
+}
+NAMES = pytest.mark.parametrize("name", models.BUILDERS)
+
+
+def narrow(name, seed=0, dtype=np.float32):
+    builder = models.BUILDERS[name]
+    return builder.build(seed, dtype, **builder.NARROW)
+
+
+def inputs(name, size, seed=0, dtype=np.float32):
+    builder = models.BUILDERS[name]
+    return builder.inputs(*size, seed, dtype, **builder.NARROW)
+
+
+def session(model):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    data = model.SerializeToString()
+    return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+
+
+@NAMES
+def test_true_size_has_the_stated_parameters(name):
+    builder = models.BUILDERS[name]
+    assert models.parameters(builder.build()) == builder.PARAMETERS
+
+
+@NAMES
+def test_narrow_copy_passes_the_full_checker(name):
+    onnx.checker.check_model(narrow(name), full_check=True)
+
+
+@NAMES
+def test_a_seed_means_the_same_bytes(name):
+    first, again, other = (narrow(name, seed).SerializeToString() for seed in (3, 3, 4))
+    assert first == again
+    assert first != other
+
+
+@NAMES
+def test_inputs_are_those_of_the_graph(name):
+    given = inputs(name, SIZES[name][0])
+    for value in narrow(name).graph.input:
+        array = given.pop(value.name)
+        assert onnx.helper.np_dtype_to_tensor_dtype(array.dtype) == value.type.tensor_type.elem_type
+        assert array.ndim == len(value.type.tensor_type.shape.dim)
+    assert not given
+
+
+@NAMES
+def test_one_session_runs_two_sizes_and_the_input_matters(name):
+    run = session(narrow(name))
+    for size in SIZES[name]:
+        results = [run.run(None, inputs(name, size, seed)) for seed in (0, 1)]
+        for value, here, there in zip(run.get_outputs(), *results, strict=True):
+            if here.dtype.kind == "f":
+                assert np.isfinite(here).all(), value.name
+                assert here.shape[0] == size[0], value.name
+                assert here.std() > 0.1 and abs(here).max() < 100, value.name
+                assert abs(here - there).max() > 0.1 * here.std(), value.name
+
+
+@NAMES
+def test_float64_copy_holds_the_same_weights_and_evaluates(name):
+    wide = narrow(name, dtype=np.float64)
+    for a, b in zip(narrow(name).graph.initializer, wide.graph.initializer, strict=True):
+        assert np.array_equal(onnx.numpy_helper.to_array(a), onnx.numpy_helper.to_array(b))
+    given = inputs(name, SIZES[name][0], dtype=np.float64)
+    for value, result in zip(wide.graph.output, ReferenceEvaluator(wide).run(None, given)):
+        assert np.isfinite(result).all(), value.name
+
+
+def test_command_line_writes_a_model(tmp_path):
+    path = tmp_path / "net.onnx"
+    root = Path(models.__file__).parents[1]
+    command = [sys.executable, "-m", "models", "resnet50", "--narrow", "--seed", "5", "-o", path]
+    subprocess.run(command, cwd=root, check=True)
+    assert path.read_bytes() == narrow("resnet50", 5).SerializeToString()
