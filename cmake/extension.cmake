@@ -26,4 +26,6 @@ if(RLX_ONEDNN)
   add_custom_target(rlx_bundled_onednn ALL DEPENDS "${bundled}")
   add_dependencies(_core rlx_bundled_onednn)
   install(PROGRAMS "${bundled}" DESTINATION rlx)
+  install(FILES "${RLX_ONEDNN_NOTICES}/LICENSE" "${RLX_ONEDNN_NOTICES}/THIRD-PARTY-PROGRAMS"
+    DESTINATION rlx/licenses/onednn)
 endif()

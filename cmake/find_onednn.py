@@ -1,4 +1,4 @@
-"""Print "INCLUDE_DIR;LIBRARY" of the installed oneDNN wheels; exit with 1 if one is missing."""
+"""Print "INCLUDE_DIR;LIBRARY;NOTICES" of the installed oneDNN wheels; exit with 1 if missing."""
 
 from importlib import metadata
 from pathlib import Path
@@ -17,6 +17,7 @@ def installed_file(distribution: str, name: str) -> Path | None:
 
 header = installed_file("onednn-devel-cpu-gomp", "dnnl.hpp")
 library = installed_file("onednn-cpu-gomp", "libdnnl.so.3")
-if header is None or library is None:
+notices = installed_file("onednn-cpu-gomp", "THIRD-PARTY-PROGRAMS")
+if header is None or library is None or notices is None:
     sys.exit(1)
-print(f"{header.parent};{library}")
+print(f"{header.parent};{library};{notices.parent}")

@@ -14,6 +14,7 @@ if(NOT status EQUAL 0)
 endif()
 list(GET found 0 RLX_ONEDNN_INCLUDE)
 list(GET found 1 RLX_ONEDNN_LIBRARY)
+list(GET found 2 RLX_ONEDNN_NOTICES)
 message(STATUS "oneDNN: ${RLX_ONEDNN_LIBRARY}")
 
 add_library(rlx_onednn SHARED IMPORTED)

@@ -1,0 +1,61 @@
+"""The installed package: version, build facts, and what importing it costs and leaves behind."""
+
+from importlib import metadata
+import json
+import re
+import statistics
+
+import pytest
+import rlx
+
+IMPORT_TIME = """
+import time
+import numpy, onnx
+start = time.perf_counter()
+import rlx
+print(time.perf_counter() - start)
+"""
+ENVIRONMENT = """
+import json, os
+before = dict(os.environ)
+import rlx
+print(json.dumps([before, dict(os.environ)]))
+"""
+CUDA_NAMES = re.compile(r"libcu|libnv|nvidia", re.IGNORECASE)
+
+
+def test_version_comes_from_pyproject(source):
+    text = (source / "pyproject.toml").read_text()
+    declared = re.search(r'^version = "(.+)"$', text, re.MULTILINE).group(1)
+    assert rlx.__version__ == declared
+    assert rlx._core.build_info()["version"] == declared
+
+
+def test_version_is_the_installed_one():
+    try:
+        installed = metadata.version("rlx")
+    except metadata.PackageNotFoundError:
+        pytest.skip("needs rlx to be installed, not on PYTHONPATH")
+    assert rlx.__version__ == installed
+
+
+def test_import_searches_no_cuda_library(fresh_python):
+    # The dynamic loader's log shows searches in vain too, so no GPU is needed to see one.
+    log = fresh_python("import rlx", LD_DEBUG="libs").stderr
+    searched = re.findall(r"find library=(\S+)", log)
+    assert any(name.startswith("libstdc++") for name in searched), "the log shows nothing"
+    assert not [name for name in searched if CUDA_NAMES.search(name)]
+
+
+@pytest.mark.bench
+def test_import_takes_at_most_50_ms_more_than_numpy_and_onnx(fresh_python):
+    seconds = [float(fresh_python(IMPORT_TIME).stdout) for _ in range(9)]
+    print("import rlx after numpy and onnx, ms:", [round(1e3 * s, 1) for s in seconds])
+    assert statistics.median(seconds) <= 0.050
+
+
+@pytest.mark.parametrize("chosen", [{}, {"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "active"}])
+def test_import_leaves_the_environment_alone(fresh_python, chosen):
+    before, after = json.loads(fresh_python(ENVIRONMENT, **chosen).stdout)
+    assert before == after
+    assert chosen.items() <= after.items()
