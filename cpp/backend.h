@@ -18,12 +18,22 @@ namespace rlx {
 
 // A tensor at known dims. Strides are in elements; row-major unless the value lives in a
 // capacity buffer (a growing past). dtype none: the optional operand is absent.
+// An output dim that the step itself finds (a count) is given as its upper bound; the step
+// writes its result densely at the size it found.
 struct TensorDesc {
   DType dtype = DType::none;
   Dims shape, strides;
   const Constant* constant = nullptr;  // set for weights: may be packed once
-  bool contiguous() const;
+
   int64_t count() const { return element_count(shape); }
+  size_t bytes() const { return size_t(count()) * size_of(dtype); }
+  bool contiguous() const {
+    int64_t expected = 1;
+    for (size_t i = shape.size(); i-- > 0; expected *= shape[i]) {
+      if (shape[i] != 1 && strides[i] != expected) return count() == 0;
+    }
+    return true;
+  }
 };
 
 enum class StepKind : uint8_t { launch, gemm, dnn, host, copy, fill, record, wait };
@@ -33,7 +43,9 @@ struct StepState {  // what a body must change while running; one for each Conte
 };
 
 struct RunArgs {
-  void* const* operands;  // the node's inputs, then its outputs; null where absent
+  // The node's inputs, then its outputs; null where absent. An output may have the address of
+  // the input it was allowed to overwrite, or of the state that it continues.
+  void* const* operands;
   void* workspace;        // Selection::workspace bytes, 64-byte aligned
   StepState* state;       // what make_state gave
   int threads;
@@ -58,13 +70,14 @@ struct Selection {
   size_t workspace = 0;
   std::string rung;    // which implementation, e.g. "onednn jit:avx2"
   std::string reason;  // why this one and not the one before it
+  double creation_seconds = 0.0;  // spent making library primitives, which bind reports apart
 };
 
 // Packed forms of constants, made once and shared by the Plans of a Session.
 class PackCache {
  public:
   virtual ~PackCache() = default;
-  // The bytes of `constant` in `format`; `fill` writes them the first time.
+  // The bytes of `constant` in `format` (64-byte aligned); `fill` writes them the first time.
   virtual std::shared_ptr<const void> get(const Constant& constant, const std::string& format,
                                           size_t bytes,
                                           const std::function<void(void*)>& fill) = 0;

@@ -122,12 +122,22 @@ struct Host {
 
 using Stage = std::variant<Segment, If, Loop, Scan, SequenceOp, Host>;
 
+// A growing past. Run with a State, output `output` continues input `input` along `axis` in one
+// buffer that outlives the run: the producer (a Move that begins with the whole input, or a
+// Scatter into it) then writes only what is new. Without a State it is an ordinary pair.
+struct StatePair {
+  int32_t input = -1, output = -1;  // positions in Program::inputs and outputs
+  int32_t axis = 0;
+};
+
 struct Program {
   std::vector<ExprRow> exprs;
   std::vector<Symbol> symbols;
   std::vector<Guard> guards;
   std::vector<Value> values;
   std::vector<Constant> constants;
+  std::vector<std::string> strings;        // a string constant holds int64 indices into this
+  std::vector<StatePair> states;
   std::vector<ValueId> inputs, outputs;
   std::vector<std::string> input_names, output_names;
   std::vector<Stage> stages;
