@@ -69,7 +69,8 @@ def _extended_mask(net: Net, mask: str) -> str:
 
 def _embeddings(net: Net, ids: str, types: str, config: Config) -> str:
     tables = {}
-    for name, rows in ("word", config.vocabulary), ("position", config.positions), ("token_type", 2):
+    rows_of = {"word": config.vocabulary, "position": config.positions, "token_type": 2}
+    for name, rows in rows_of.items():
         tables[name] = net.normal(f"{name}_embeddings.weight", (rows, config.width), 0.6)
     positions = net.buffer("position_ids", np.arange(config.positions)[None])
     end = net.Unsqueeze(size(net, ids, 1), [0])

@@ -1,4 +1,4 @@
-"""MobileNetV2 (Sandler et al. 2018) as exporters leave it: BatchNormalization folded, ReLU6 a Clip."""
+"""MobileNetV2 (Sandler et al. 2018) as exported: batch norm folded, ReLU6 a Clip."""
 
 from __future__ import annotations
 
