@@ -1,0 +1,1 @@
+"""From ONNX models to typed graphs: reading, checking, and walking the nodes."""

@@ -1,0 +1,178 @@
+"""Function bodies: expands a node into the nodes of a model-local or an ONNX function.
+
+An importer asks `is_local` first (such nodes are always expanded), then its own ops, then `expand`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+
+from rlx.errors import ModelError, UnsupportedError, context
+from rlx.importer import opsets
+from rlx.importer.attributes import read_attribute
+from rlx.importer.graphs import GraphLoader
+from rlx.importer.instance import Instance
+from rlx.importer.loaded import FunctionBody, LoadedGraph, LoadedNode
+from rlx.importer.schema_bodies import schema_body
+
+# More nodes than any real model has; functions that call functions can multiply beyond any bound.
+MAX_NODES = 5_000_000
+
+Key = tuple[str, str, str]  # domain, name, overload
+
+
+@dataclass(slots=True, eq=False)
+class Template:
+    """A function as read: its nodes still have formal names and AttributeRefs."""
+
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: set[str] | None  # the names a call may give; None: whatever its schema says
+    defaults: dict[str, Any]
+    nodes: list[LoadedNode]
+    imports: dict[str, int]
+
+
+class FunctionTable:
+    """The functions of one model, and through it those of the ONNX standard."""
+
+    def __init__(self, protos: Iterable[onnx.FunctionProto], loader: GraphLoader) -> None:
+        self.loader = loader
+        self.names = loader.names
+        self.protos: dict[Key, onnx.FunctionProto] = {}
+        self.templates: dict[Key, Template] = {}
+        for proto in protos:
+            key = (opsets.domain_name(proto.domain), proto.name, proto.overload)
+            if key in self.protos:
+                raise ModelError(f"the model has two functions {_shown(key)}")
+            self.protos[key] = proto
+        self.sizes: dict[Key, int] = {}
+        for key in self.protos:
+            self._measure(key)
+
+    def is_local(self, node: LoadedNode) -> bool:
+        """Whether the model itself defines the node's operator."""
+        return _key(node) in self.protos
+
+    def expand(
+        self,
+        node: LoadedNode,
+        imports: dict[str, int],
+        input_types: Sequence[onnx.TypeProto | None] = (),
+    ) -> FunctionBody | None:
+        """The node's replacement, or None if its operator is no function.
+
+        `imports` are those in force where the node stands. `input_types` are needed by the ONNX
+        functions whose body depends on them; None for an absent input.
+        """
+        key = _key(node)
+        with context("expanding", node):
+            if key in self.protos:
+                template = self._template(key)
+            else:
+                found = schema_body(self.loader.tensors, node, imports, input_types, self.names)
+                if found is None:
+                    return None
+                proto, node, defaults = found
+                template = self._read(proto, imports, defaults, None, node)
+            return self._instantiate(template, node)
+
+    def _template(self, key: Key) -> Template:
+        if key not in self.templates:
+            proto = self.protos[key]
+            with context("reading the function", _shown(key)):
+                formal = {*proto.attribute, *(a.name for a in proto.attribute_proto)}
+                self.templates[key] = self._read(proto, self.loader.imports, {}, formal, None)
+        return self.templates[key]
+
+    def _read(
+        self,
+        proto: onnx.FunctionProto,
+        outer_imports: dict[str, int],
+        defaults: dict[str, onnx.AttributeProto],
+        formal: set[str] | None,
+        call: LoadedNode | None,
+    ) -> Template:
+        imports = {**outer_imports, **opsets.read_imports(proto.opset_import)}
+        loader = GraphLoader(
+            self.loader.tensors, imports, self.loader.ir_version, set(), in_function=True
+        )
+        inputs, outputs = list(proto.input), list(proto.output)
+        nodes, captures = loader.nodes(proto.node, inputs, outputs)
+        # What the call's own graphs capture stands in the body too and is defined around the call.
+        around = {name for _, g in call.subgraphs() for name in g.captures} if call else set()
+        loader.refuse_undefined({n: reader for n, reader in captures.items() if n not in around})
+        defaults = {**defaults, **{a.name: a for a in proto.attribute_proto}}
+        values = {name: read_attribute(loader, a) for name, a in defaults.items()}
+        return Template(proto.name, inputs, outputs, formal, values, nodes, imports)
+
+    def _instantiate(self, template: Template, node: LoadedNode) -> FunctionBody:
+        for count, formal, what in (
+            (len(node.input), template.inputs, "inputs"),
+            (len(node.output), template.outputs, "outputs"),
+        ):
+            if count > len(formal):
+                raise ModelError(
+                    f"the node has more {what} than its function",
+                    node=node.label, op=node.op_type, expected=f"at most {len(formal)}", got=count,
+                )
+        unknown = [] if template.attributes is None else node.attributes.keys() - template.attributes
+        if unknown:
+            raise ModelError(
+                f"the node gives its function the unknown attributes {sorted(unknown)}",
+                node=node.label, op=node.op_type, expected=sorted(template.attributes),
+            )
+        values = {**template.defaults, **node.attributes}
+        instance = Instance(node, values, self.names)
+        nodes = instance.body(template.inputs, template.outputs, template.nodes)
+        return FunctionBody(template.name, nodes, dict(template.imports))
+
+    def _measure(self, key: Key, calls: tuple[Key, ...] = ()) -> int:
+        """The nodes that a function expands to, functions inside it too. Refuses recursion."""
+        if key in calls:
+            chain = " -> ".join(_shown(k) for k in (*calls[calls.index(key) :], key))
+            raise ModelError(f"a function calls itself: {chain}")
+        if len(calls) > 200:
+            raise UnsupportedError("functions call each other more than 200 deep")
+        if key not in self.sizes:
+            total = 0
+            for node in _all_nodes(self.protos[key].node):
+                inner = _key(node)
+                total += self._measure(inner, (*calls, key)) if inner in self.protos else 1
+            self.sizes[key] = total
+        return self.sizes[key]
+
+    def check_size(self, graph: LoadedGraph) -> None:
+        """Refuse a model whose local functions multiply it beyond MAX_NODES nodes."""
+        if self.protos and self._expanded(graph) > MAX_NODES:
+            raise ModelError(f"the model's functions expand to more than {MAX_NODES} nodes")
+
+    def _expanded(self, graph: LoadedGraph) -> int:
+        return sum(
+            self.sizes.get(_key(node), 1) + sum(self._expanded(g) for _, g in node.subgraphs())
+            for node in graph.nodes
+        )
+
+
+def _key(node: LoadedNode | onnx.NodeProto) -> Key:
+    return opsets.domain_name(node.domain), node.op_type, node.overload
+
+
+def _shown(key: Key) -> str:
+    return f"{key[0] or 'ai.onnx'}.{key[1]}" + (f":{key[2]}" if key[2] else "")
+
+
+def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        yield node
+        for attribute in node.attribute:
+            stack += attribute.g.node
+            for graph in attribute.graphs:
+                stack += graph.node

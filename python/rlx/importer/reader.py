@@ -1,0 +1,115 @@
+"""Reads an ONNX model from a path, bytes, a ModelProto or a file, and checks its form.
+
+Embedded weights of a file or of bytes are not copied: wire.py finds them and the onnx package
+parses the rest.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from rlx.errors import InputError, ModelError, context
+from rlx.importer import opsets
+from rlx.importer.external import ExternalData
+from rlx.importer.functions import FunctionTable
+from rlx.importer.graphs import GraphLoader
+from rlx.importer.loaded import LoadedModel
+from rlx.importer.source import Source, map_file, open_file
+from rlx.importer.tensors import TensorReader
+from rlx.importer.wire import Cut, cut_raw_data
+
+
+def read(model: Any) -> LoadedModel:
+    """Read a model from a path, bytes-like object, onnx.ModelProto or binary file object.
+
+    The bytes of a file or buffer must not change while the result is in use. External data is
+    looked for beside a path, or beside a file object that has one.
+
+    Raises ModelError (malformed), UnsupportedError (newer than rlx), InputError (no model).
+    """
+    path, source, proto = _open(model)
+    with context("reading the model", repr(path) if path else f"given as {type(model).__name__}"):
+        cuts: dict[bytes, Cut] = {}
+        if proto is None:
+            proto, cuts = _parse(source)
+        return _load(proto, TensorReader(source, cuts, ExternalData(path)), path)
+
+
+def _open(model: Any) -> tuple[str | None, Source | None, onnx.ModelProto | None]:
+    """The model's path if it has one, and its bytes or itself."""
+    if isinstance(model, onnx.ModelProto):
+        return None, None, model
+    if isinstance(model, (str, os.PathLike)):
+        path = os.fspath(model)
+        path = os.fsdecode(path) if isinstance(path, bytes) else path
+        return path, open_file(path), None
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        view = memoryview(model)
+        if not view.c_contiguous:
+            raise InputError("the model's memoryview is not contiguous", remedy="pass bytes(view)")
+        return None, Source(view), None
+    if hasattr(model, "read"):
+        name = getattr(model, "name", None)
+        path = name if isinstance(name, str) and os.path.isfile(name) else None
+        return path, _read_file(model), None
+    raise InputError(
+        "this is no model",
+        expected="a path, bytes, an onnx.ModelProto or a binary file object",
+        got=type(model).__name__,
+    )
+
+
+def _read_file(file: Any) -> Source:
+    # Wrappers such as gzip's have the descriptor of what they wrap, so only plain files are mapped.
+    raw = file.raw if isinstance(file, io.BufferedReader) else file
+    if isinstance(raw, io.FileIO) and file.seekable():
+        start = file.tell()
+        whole = map_file(raw.fileno())
+        file.seek(0, os.SEEK_END)
+        return Source(whole.buffer[start:], whole.identity and f"{whole.identity}+{start}")
+    data = file.read()
+    if not isinstance(data, bytes):
+        raise InputError("the file object is not binary", remedy='open it with mode "rb"')
+    return Source(data)
+
+
+def _parse(source: Source) -> tuple[onnx.ModelProto, dict[bytes, Cut]]:
+    if source.nbytes == 0:
+        raise ModelError("the model is empty")
+    if bytes(source.buffer[:24]) == b"version https://git-lfs.":
+        raise ModelError("this is a Git LFS pointer, not the model", remedy="run git lfs pull")
+    data, cuts = cut_raw_data(source.buffer)
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except DecodeError as error:
+        raise ModelError(
+            f"the model is not a whole ONNX file: {error}",
+            remedy="check that the file was downloaded or written completely",
+        ) from error
+    return proto, cuts
+
+
+def _load(proto: onnx.ModelProto, tensors: TensorReader, path: str | None) -> LoadedModel:
+    imports = opsets.model_opsets(proto)
+    if not proto.HasField("graph"):
+        raise ModelError("the model has no graph")
+    names: set[str] = set()
+    loader = GraphLoader(tensors, imports, proto.ir_version, names)
+    graph = loader.main(proto.graph)
+    functions = FunctionTable(proto.functions, loader)
+    functions.check_size(graph)
+    return LoadedModel(
+        graph=graph,
+        opset_imports=imports,
+        functions=functions,
+        ir_version=proto.ir_version,
+        path=path,
+        producer=f"{proto.producer_name} {proto.producer_version}".strip(),
+        metadata={entry.key: entry.value for entry in proto.metadata_props},
+    )

@@ -1,0 +1,48 @@
+"""Loaded nodes and graphs back to protobuf, for the onnx package's function builders.
+
+Tensors are stand-ins without data, which the reader that lent them resolves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+
+from rlx.importer.loaded import LoadedGraph, LoadedNode, Weight
+from rlx.importer.tensors import TensorReader
+
+
+def write_node(tensors: TensorReader, node: LoadedNode) -> onnx.NodeProto:
+    """A NodeProto that GraphLoader reads back as the same node."""
+    return onnx.NodeProto(
+        op_type=node.op_type,
+        domain=node.domain,
+        name=node.name,
+        input=node.input,
+        output=node.output,
+        attribute=[_attribute(tensors, key, value) for key, value in node.attributes.items()],
+        overload=node.overload,
+    )
+
+
+def _graph(tensors: TensorReader, graph: LoadedGraph) -> onnx.GraphProto:
+    return onnx.GraphProto(
+        name=graph.name or "graph",
+        initializer=[tensors.lend(weight) for weight in graph.initializers.values()],
+        input=[onnx.ValueInfoProto(name=n, type=t) for n, t in graph.inputs.items()],
+        output=[onnx.ValueInfoProto(name=n, type=graph.output_types[n]) for n in graph.outputs],
+        node=[write_node(tensors, node) for node in graph.nodes],
+    )
+
+
+def _attribute(tensors: TensorReader, name: str, value: Any) -> onnx.AttributeProto:
+    items = value if isinstance(value, list) else [value]
+    if not items:
+        # An empty list reads back as an empty list whatever its type.
+        return onnx.AttributeProto(name=name, type=onnx.AttributeProto.INTS)
+    if isinstance(items[0], Weight):
+        items = [tensors.lend(item) for item in items]
+    elif isinstance(items[0], LoadedGraph):
+        items = [_graph(tensors, item) for item in items]
+    return onnx.helper.make_attribute(name, items if isinstance(value, list) else items[0])
