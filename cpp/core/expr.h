@@ -2,6 +2,7 @@
 // Twin of python/rlx/ir/expr.py: the same operations by the same names.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,6 +19,14 @@ enum class ExprOp : uint8_t {
   truncdiv, floordiv, mod, div, floor, ceil, round, sqrt, to_int, to_float, to_f32, bcast,
 };
 
+constexpr size_t expr_op_count = size_t(ExprOp::bcast) + 1;
+
+struct ExprOpInfo {
+  std::string_view name;  // as in Python's OPS
+  int arity;              // arguments that are rows
+};
+
+const ExprOpInfo& info_of(ExprOp op);
 std::optional<ExprOp> expr_op(std::string_view python_name);
 
 struct ExprRow {
@@ -28,7 +37,8 @@ struct ExprRow {
   double f = 0.0;  // const_float
 };
 
-// A value of the declared kind of its row; unknown until the symbols under it are known.
+// The value of a row: `i` and `f` both hold it, exact in the declared kind of the row. Unknown
+// until the symbols under it are known. Of a symbol's number only the declared kind is read.
 struct Number {
   int64_t i = 0;
   double f = 0.0;
