@@ -7,6 +7,9 @@ set_target_properties(_core PROPERTIES
   BUILD_RPATH_USE_ORIGIN ON
   BUILD_WITH_INSTALL_RPATH ON
   INSTALL_RPATH "$ORIGIN")
+add_custom_command(TARGET _core PRE_LINK VERBATIM COMMAND_EXPAND_LISTS
+  COMMAND "${Python_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/cmake/check_isa.py" "${CMAKE_NM}"
+    "$<TARGET_OBJECTS:rlx_core_lib>")
 install(TARGETS _core LIBRARY DESTINATION rlx)
 
 set(package_dir "${PROJECT_SOURCE_DIR}/python/rlx")

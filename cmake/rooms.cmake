@@ -21,7 +21,7 @@ endif()
 set(kernels ${sources})
 list(FILTER kernels INCLUDE REGEX "/cpp/cpu/kernels/")
 set_property(SOURCE ${kernels} APPEND PROPERTY COMPILE_OPTIONS
-  -O3 -fno-math-errno -fno-trapping-math)
+  $<$<NOT:$<BOOL:${RLX_SANITIZE}>>:-O3> -fno-math-errno -fno-trapping-math)
 
 # The file name names the instruction set; everything else stays baseline x86-64.
 set(avx2 ${sources})
