@@ -1,0 +1,174 @@
+"""Walks a LoadedModel and builds its Graph; every operator is a function of importer/ops."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import rlx.importer.ops  # noqa: F401  registers the operators
+from rlx.errors import Error, ModelError, UnsupportedError
+from rlx.importer.context import ImportBuilder
+from rlx.importer.loaded import LoadedGraph, LoadedModel, LoadedNode, Weight
+from rlx.importer.registry import Entry, find
+from rlx.importer.scope import Scope
+from rlx.importer.types import type_of
+from rlx.ir.build import Specialise
+from rlx.ir.expr import Symbol, apply, symbol
+from rlx.ir.graph import Graph, Guard, Origin, Value
+from rlx.ir.types import TensorType
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a specialised import takes as known about the run, by value name."""
+
+    ranks: dict[str, int] = field(default_factory=dict)
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    values: dict[str, np.ndarray] = field(default_factory=dict)
+    fed: frozenset[str] = frozenset()      # overridable initializers that the caller feeds
+    denied: frozenset[str] = frozenset()   # assumptions that do not hold
+
+
+def import_model(model: LoadedModel, facts: Facts = Facts()) -> Graph:
+    """The typed Graph of a model under `facts`.
+
+    Raises Specialise when a further fact is needed, ModelError or UnsupportedError with the node.
+    """
+    return _Importer(model, facts).run()
+
+
+class _Importer:
+    def __init__(self, model: LoadedModel, facts: Facts):
+        self.model, self.facts = model, facts
+        self.opsets = model.opset_imports
+        self.names: dict[str, Value] = {}  # dim name -> the value whose symbol it is
+
+    def run(self) -> Graph:
+        graph = self.model.graph
+        b = ImportBuilder(Graph(name=graph.name), fixed=self.facts.values,
+                          denied=self.facts.denied)
+        b.start(Scope(), self.walk)
+        for name, proto in graph.inputs.items():
+            if name in graph.defaults and name not in self.facts.fed:
+                continue
+            b.graph.inputs.append(self.input(b, name, proto))
+        self.walk(b, graph)
+        for name in graph.outputs:
+            value = b.materialise(b.scope.get(name))
+            b.graph.outputs.append(value)
+        return b.graph
+
+    def input(self, b: ImportBuilder, name: str, proto) -> Value:
+        value = Value(TensorType(None, ()), name)
+        value.type = type_of(proto, lambda: self.rank(value))
+        if isinstance(value.type, TensorType):
+            value.type = TensorType(value.dtype, self.input_dims(b, value))
+            if name in self.facts.values:
+                fixed = np.asarray(self.facts.values[name])
+                value.type = TensorType(value.dtype, fixed.shape)
+                value.exprs = tuple(fixed.reshape(-1).tolist())
+        b.scope.set(name, value)
+        return value
+
+    def rank(self, value: Value) -> int:
+        if value.name in self.facts.shapes:
+            return len(self.facts.shapes[value.name])
+        if value.name not in self.facts.ranks:
+            raise Specialise("rank", value, "the model does not give it")
+        return self.facts.ranks[value.name]
+
+    def input_dims(self, b: ImportBuilder, value: Value) -> tuple:
+        if value.name in self.facts.shapes:
+            return tuple(self.facts.shapes[value.name])
+        dims = []
+        for axis, d in enumerate(value.shape):
+            if isinstance(d, int):
+                dims.append(d)
+                continue
+            own = symbol(Symbol("dim", value, axis, name=d or f"{value.name}.{axis}"))
+            shared = self.names.get(d) if d else None
+            if shared is not None:
+                message = f"dim {d!r} of input {value.name!r} must be what it is elsewhere"
+                holds = f"dim:{d}"
+                if holds not in self.facts.denied:
+                    condition = apply("eq", own, shared)
+                    b.graph.guards.append(Guard(condition, message, None, holds))
+                    own = shared
+            elif d:
+                self.names[d] = own
+            dims.append(own)
+        return tuple(dims)
+
+    def walk(self, b: ImportBuilder, graph: LoadedGraph) -> None:
+        for name, weight in graph.initializers.items():
+            if name not in b.scope.values:
+                b.scope.set(name, self.weight(b, weight))
+        for node in graph.nodes:
+            self.node(b, node, self.opsets)
+
+    def weight(self, b: ImportBuilder, weight: Weight) -> Value:
+        value = Value(TensorType(weight.dtype, tuple(weight.dims)), weight.name,
+                      const=weight.array)
+        value.weight = weight
+        return value
+
+    def node(self, b: ImportBuilder, node: LoadedNode, opsets: dict[str, int]) -> None:
+        opset = opsets.get(node.domain, 0)
+        origin = Origin(node.label, node.op_type, node.domain, opset)
+        try:
+            with b.at(origin):
+                self.dispatch(b, node, opset, opsets)
+        except Error as error:
+            raise error.at(node=node.label, op=node.op_type, domain=node.domain, opset=opset)
+
+    def dispatch(self, b: ImportBuilder, node: LoadedNode, opset: int, opsets: dict) -> None:
+        local = self.model.functions.has(node)
+        entry = None if local else find(node.domain, node.op_type, opset)
+        if entry is None:
+            body = self.model.functions.body(node, opsets, self.input_types(b, node))
+            if body is None:
+                raise UnsupportedError(
+                    f"operator {node.op_type!r} of domain {node.domain or 'ai.onnx'!r}, opset "
+                    f"{opset}, is not supported", remedy="rlx ops lists the supported operators")
+            for inner in body.nodes:
+                self.node(b, inner, body.opset_imports)
+            return
+        inputs = [b.scope.get(name) if name else None for name in node.input]
+        given, attributes = entry.arguments(inputs, self.attributes(b, node))
+        b.opset, b.wanted = opset, tuple(bool(name) for name in node.output)
+        results = entry.function(b, *given, **attributes)
+        self.define(b, node, entry, results)
+
+    def define(self, b: ImportBuilder, node: LoadedNode, entry: Entry, results) -> None:
+        results = list(results) if isinstance(results, (list, tuple)) else [results]
+        if len(node.output) > len(results):
+            raise ModelError("too many outputs", expected=f"at most {len(results)}",
+                             got=len(node.output))
+        for name, value in zip(node.output, results):
+            if not name:
+                continue
+            if value is None:
+                raise UnsupportedError(f"output {name!r} of {entry.name} is not available")
+            if not value.name:
+                value.name = name
+            b.scope.set(name, value)
+
+    def attributes(self, b: ImportBuilder, node: LoadedNode) -> dict:
+        """Tensors as constant Values, lists as tuples."""
+        found = {}
+        for name, value in node.attributes.items():
+            if isinstance(value, Weight):
+                value = self.weight(b, dataclasses.replace(value, name=""))
+            elif isinstance(value, list):
+                value = tuple(value)
+            found[name] = value
+        return found
+
+    def input_types(self, b: ImportBuilder, node: LoadedNode) -> list:
+        values = [b.scope.get(name) if name else None for name in node.input]
+        return [None if v is None else v.type for v in values]
+
+
+__all__ = ["Facts", "import_model"]

@@ -1,0 +1,180 @@
+"""If, Loop and Scan: branches decided while importing are inlined, the rest become stages."""
+
+from __future__ import annotations
+
+from rlx.errors import ModelError, UnsupportedError
+from rlx.importer.context import Child, joined_type
+from rlx.importer.registry import op
+from rlx.importer.scope import Scope
+from rlx.ir.build import DType, TensorType, Value
+from rlx.ir.graph import If, Loop, Scan
+
+UNROLL_LIMIT = 8  # trips of a constant Loop that are inlined rather than run as a stage
+
+
+@op("If", since=1)
+def if_(b, cond, *, then_branch, else_branch):
+    known = b.numbers_or_none(cond)
+    if known is not None and isinstance(known[0], int):
+        return b.inline(then_branch if known[0] else else_branch)
+    branches = [b.child(g, []) for g in (then_branch, else_branch)]
+    if not all(_same_form(x.type, y.type) for x, y in zip(*(c.outputs for c in branches))):
+        # The branches give different ranks or types: the condition decides the program's form.
+        (taken,) = b.structural(cond, "the branches of an If differ in rank or type")
+        return b.inline(then_branch if taken else else_branch)
+    captures = _merge_captures(branches)
+    outputs = []
+    for pair in zip(*(c.outputs for c in branches)):
+        value = Value(pair[0].type)
+        seen = [c.outside(v.type) for c, v in zip(branches, pair)]
+        value.type = joined_type(seen, value, "outputs of If")
+        outputs.append(value)
+    prim = If(branches[0].graph, branches[1].graph)
+    return b.stage(prim, [cond, *captures], outputs)
+
+
+@op("Loop", since=1)
+def loop(b, trip_count, cond, *carried, body):
+    carried = list(carried)
+    count = len(carried)
+    trips = _constant_trips(b, trip_count, cond, body)
+    if trips:
+        return _unrolled(b, trips, carried, body)
+    types = [v.type for v in carried]
+    scalar = [TensorType(DType.INT64, ()), TensorType(DType.BOOL, ())]
+    for _ in range(4):
+        child = b.child(body, scalar + types)
+        changed = _changed_dims(child.inputs[2:], child.outputs[1:1 + count])
+        if not any(changed):
+            break
+        types = [_forget(t, axes) for t, axes in zip(types, changed)]
+    else:
+        raise UnsupportedError("the types of the loop's carried values do not settle")
+    outputs = _carried_outputs(child, carried, child.outputs[1:1 + count])
+    scans = child.outputs[1 + count:]
+    for v in scans:
+        value = Value(v.type)
+        value.type = TensorType(v.dtype, (value.dim(0), *_slice_dims(child, v, value, 0)))
+        outputs.append(value)
+    prim = Loop(child.graph, count, len(scans))
+    return b.stage(prim, [trip_count, cond, *carried, *child.captures], outputs)
+
+
+@op("Scan", since=9)
+def scan(b, *inputs, body, num_scan_inputs, scan_input_axes=(), scan_input_directions=(),
+         scan_output_axes=(), scan_output_directions=()):
+    m = num_scan_inputs
+    states, scanned = list(inputs[:len(inputs) - m]), list(inputs[len(inputs) - m:])
+    axes = [b.axis(a, v.rank) for a, v in zip(scan_input_axes or (0,) * m, scanned)]
+    slices = [TensorType(v.dtype, v.shape[:a] + v.shape[a + 1:]) for a, v in zip(axes, scanned)]
+    child = b.child(body, [v.type for v in states] + slices)
+    n = len(states)
+    outputs = _carried_outputs(child, states, child.outputs[:n])
+    rest = child.outputs[n:]
+    out_axes = [b.axis(a, v.rank + 1) for a, v in zip(scan_output_axes or (0,) * len(rest), rest)]
+    length = scanned[0].shape[axes[0]] if scanned else 0
+    for v, a in zip(scanned[1:], axes[1:]):
+        length = b.same_dim(length, v.shape[a], "the lengths of Scan inputs")
+    for v, a in zip(rest, out_axes):
+        value = Value(v.type)
+        dims = _slice_dims(child, v, value, a)
+        value.type = TensorType(v.dtype, (*dims[:a], length, *dims[a:]))
+        outputs.append(value)
+    prim = Scan(child.graph, n, m, tuple(axes), _flags(scan_input_directions, m),
+                tuple(out_axes), _flags(scan_output_directions, len(rest)))
+    return b.stage(prim, [*states, *scanned, *child.captures], outputs)
+
+
+def _constant_trips(b, trip_count, cond, body) -> int | None:
+    """The trips of a Loop that surely runs a constant, small number of them; else None."""
+    known = [None if v is None else b.numbers_or_none(v) for v in (trip_count, cond)]
+    if known[0] is None or not isinstance(known[0][0], int) or known[0][0] > UNROLL_LIMIT:
+        return None
+    if cond is not None and known[1] != (1,):
+        return None
+    name, passed = body.outputs[0], list(body.inputs)[1]
+    for node in reversed(body.nodes):  # follow Identity back from the body's condition
+        if name in node.output and node.op_type == "Identity":
+            name = node.input[0]
+    return max(known[0][0], 0) if name == passed else None
+
+
+def _unrolled(b, trips: int, carried: list[Value], body) -> list[Value]:
+    slices: list[list[Value]] = []
+    for i in range(trips):
+        outputs = b.inline(body, [b.const(i, DType.INT64), b.const(True, DType.BOOL), *carried])
+        carried = outputs[1:1 + len(carried)]
+        slices.append([b.unsqueeze(v, (0,)) for v in outputs[1 + len(carried):]])
+    return [*carried, *(b.concat(list(column), 0) for column in zip(*slices))]
+
+
+def _flags(directions, count: int) -> tuple[bool, ...]:
+    if directions and len(directions) != count:
+        raise ModelError("one scan direction for each value", expected=count, got=len(directions))
+    return tuple(bool(d) for d in directions) or (False,) * count
+
+
+def _same_form(a, b) -> bool:
+    if isinstance(a, TensorType) and isinstance(b, TensorType):
+        return a.dtype is b.dtype and a.rank == b.rank
+    return type(a) is type(b)
+
+
+def _carried_outputs(child: Child, starts: list[Value], ends: list[Value]) -> list[Value]:
+    """Outer values of carried state: a dim that the body keeps stays the outer dim."""
+    outputs = []
+    for start, end in zip(starts, ends):
+        value = Value(start.type)
+        value.type = joined_type([start.type, child.outside(end.type)], value, "carried value")
+        outputs.append(value)
+    return outputs
+
+
+def _slice_dims(child: Child, v: Value, value: Value, axis: int) -> list:
+    """The outer dims of a slice that is stacked on `axis` of `value`."""
+    dims = child.outside(v.type).shape
+    return [value.dim(k + (k >= axis)) if d is None else d for k, d in enumerate(dims)]
+
+
+def _changed_dims(before: list[Value], after: list[Value]) -> list[tuple[int, ...]]:
+    """For each carried value the axes whose dim is not the same after one iteration."""
+    result = []
+    for x, y in zip(before, after):
+        if not isinstance(x.type, TensorType):
+            result.append(())
+            continue
+        if not _same_form(x.type, y.type):
+            raise UnsupportedError("a carried value changes its rank or type in the loop",
+                                   expected=str(x.type), got=str(y.type))
+        result.append(tuple(k for k, (p, q) in enumerate(zip(x.shape, y.shape))
+                            if p is not q and p != q and isinstance(p, int)))
+    return result
+
+
+def _forget(type, axes: tuple[int, ...]):
+    """type with fresh symbols at the given axes, so that they may change in the loop."""
+    if not axes:
+        return type
+    stand_in = Value(type)
+    dims = tuple(stand_in.dim(k) if k in axes else d for k, d in enumerate(type.shape))
+    return TensorType(type.dtype, dims)
+
+
+def _merge_captures(children: list[Child]) -> list[Value]:
+    """One capture list for all branches: each graph gets an input for every captured value."""
+    merged: dict[int, Value] = {}
+    for child in children:
+        for v in child.captures:
+            merged.setdefault(v.id, v)
+    for child in children:
+        have = {v.id: inner for v, inner in zip(child.captures, child.graph.inputs)}
+        child.graph.inputs = [have.get(v.id) or _unused(v) for v in merged.values()]
+        child.captures = list(merged.values())
+    return list(merged.values())
+
+
+def _unused(outer: Value) -> Value:
+    """An input for a captured value that this branch does not read."""
+    inner = Value(outer.type, outer.name)
+    inner.type = Scope().rebase(outer.type, inner)
+    return inner

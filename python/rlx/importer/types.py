@@ -1,0 +1,36 @@
+"""ONNX TypeProto to IR types; dims come as int or str (a name, "" when unnamed)."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+import onnx
+
+from rlx.errors import UnsupportedError
+from rlx.ir.types import DType, OptionalType, SequenceType, TensorType, Type
+
+
+def type_of(proto: onnx.TypeProto, rank: Callable[[], int]) -> Type:
+    """The IR type of a TypeProto; rank() is asked when a tensor has no shape."""
+    kind = proto.WhichOneof("value")
+    if kind == "tensor_type":
+        return _tensor(proto.tensor_type, rank)
+    if kind == "sequence_type":
+        inner = proto.sequence_type.elem_type
+        if inner.WhichOneof("value") == "tensor_type":
+            return SequenceType(None, DType(inner.tensor_type.elem_type))
+        raise UnsupportedError(f"sequences of {inner.WhichOneof('value')} are not supported")
+    if kind == "optional_type":
+        inner = proto.optional_type.elem_type
+        if inner.WhichOneof("value") == "tensor_type":
+            return OptionalType(TensorType(DType(inner.tensor_type.elem_type), ()))
+        return OptionalType(type_of(inner, rank))
+    raise UnsupportedError(f"values of type {kind} are not supported")
+
+
+def _tensor(proto: onnx.TypeProto.Tensor, rank: Callable[[], int]) -> TensorType:
+    dtype = DType(proto.elem_type)
+    if not proto.HasField("shape"):
+        return TensorType(dtype, ("",) * rank())
+    dims = tuple(d.dim_value if d.HasField("dim_value") else d.dim_param for d in proto.shape.dim)
+    return TensorType(dtype, dims)

@@ -1,0 +1,1 @@
+"""Builder mixins, one theme a file; ir/build.py composes them."""

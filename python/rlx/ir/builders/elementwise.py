@@ -1,0 +1,129 @@
+"""Elementwise builder methods: scalar ops with broadcasting, cast, select, index fills."""
+
+from __future__ import annotations
+
+from rlx.ir.builders.core import TRACKED_LIMIT, TRACKED_TYPES, CoreBuilder
+from rlx.ir.expr import Number, apply, as_int, product
+from rlx.ir.graph import Value
+from rlx.ir.prims import Access, AxisMap, Region, RegionOp
+from rlx.ir.scalars import SCALARS
+from rlx.ir.types import DType, TensorType
+
+# Scalar op -> its meaning on numbers; integer and float division differ.
+_ON_NUMBERS = {
+    **{op: op for op in ("add", "sub", "mul", "min", "max", "eq", "ne", "lt", "le", "and", "or",
+                         "not", "select")},
+    "floor": "floor", "ceil": "ceil", "round": "round", "sqrt": "sqrt", "mod": "mod",
+}
+
+
+class ElementwiseBuilder(CoreBuilder):
+    """Regions of one op; the regions pass merges them."""
+
+    def access(self, shape, rank: int, *, offset: int | None = None) -> Access:
+        """The broadcast access of an input of `shape` in an iteration space of `rank` axes."""
+        offset = rank - len(shape) if offset is None else offset
+        return tuple(AxisMap(-1 if as_int(d) == 1 else offset + k) for k, d in enumerate(shape))
+
+    def scalar(self, op: str, *xs: Value, dtype: DType | None = None) -> Value:
+        """A scalar op (ir/scalars.py) over broadcast inputs; dtype defaults to the op's rule."""
+        if dtype is None:
+            dtype = DType.BOOL if SCALARS[op].result == "bool" else xs[-1].dtype
+        tracked = self._on_numbers(op, xs, dtype)
+        if tracked is not None:
+            return tracked
+        shape = self.broadcast(*(x.shape for x in xs))
+        loads = tuple(RegionOp("load", x.dtype, (i,)) for i, x in enumerate(xs))
+        ops = (*loads, RegionOp(op, dtype, tuple(range(len(xs)))))
+        accesses = tuple(self.access(x.shape, len(shape)) for x in xs)
+        prim = Region(shape, accesses, ops, (len(ops) - 1,))
+        return self.node(prim, xs, [TensorType(dtype, shape)])[0]
+
+    def cast(self, x: Value, dtype: DType, *, saturate: bool = True) -> Value:
+        """ONNX Cast to dtype; saturate matters to float8 only."""
+        if x.dtype is dtype:
+            return x
+        numbers = self.numbers_or_none(x)
+        if numbers is not None and dtype in TRACKED_TYPES:
+            return self.from_numbers((_cast_number(n, x.dtype, dtype) for n in numbers), dtype,
+                                     x.type.static_shape())
+        ops = (RegionOp("load", x.dtype, (0,)), RegionOp("cast", dtype, (0,), int(saturate)))
+        prim = Region(x.shape, (self.access(x.shape, x.rank),), ops, (1,))
+        return self.node(prim, [x], [TensorType(dtype, x.shape)])[0]
+
+    def expand(self, x: Value, shape: tuple[Number, ...]) -> Value:
+        """x broadcast to `shape` (already the broadcast result) as a tensor of its own."""
+        if tuple(shape) == tuple(x.shape):
+            return x
+        return self.read(x, shape, self.access(x.shape, len(shape)))
+
+    def read(self, x: Value, shape: tuple[Number, ...], access: Access) -> Value:
+        """y[i] = x[access(i)]: expand, tile, repeat and blocked reads."""
+        prim = Region(tuple(shape), (access,), (RegionOp("load", x.dtype, (0,)),), (0,))
+        return self.node(prim, [x], [TensorType(x.dtype, tuple(shape))])[0]
+
+    def fill(self, shape: tuple[Number, ...], value, dtype: DType) -> Value:
+        """A tensor of `shape` full of one number."""
+        static = tuple(as_int(d) for d in shape)
+        if None not in static and product(static) <= TRACKED_LIMIT and dtype in TRACKED_TYPES:
+            return self.from_numbers([value] * product(static), dtype, static)
+        prim = Region(tuple(shape), (), (RegionOp("const", dtype, imm=value),), (0,))
+        return self.node(prim, [], [TensorType(dtype, tuple(shape))])[0]
+
+    def number_tensor(self, n: Number, dtype: DType, shape: tuple[int, ...] = ()) -> Value:
+        """One number as a tensor of one element."""
+        return self.from_numbers([n], dtype, shape)
+
+    def iota(self, shape: tuple[Number, ...], axis: int) -> Value:
+        """The int64 coordinate along `axis` at every place of `shape`."""
+        prim = Region(tuple(shape), (), (RegionOp("index", DType.INT64, (axis,)),), (0,))
+        return self.node(prim, [], [TensorType(DType.INT64, tuple(shape))])[0]
+
+    def like(self, number, x: Value) -> Value:
+        """A scalar constant of x's element type."""
+        return self.const(number, x.dtype)
+
+    def select(self, condition: Value, a: Value, b: Value) -> Value:
+        """a where condition else b."""
+        return self.scalar("select", condition, a, b, dtype=a.dtype)
+
+    def _on_numbers(self, op: str, xs: tuple[Value, ...], dtype: DType) -> Value | None:
+        if dtype not in TRACKED_TYPES or any(not isinstance(x.type, TensorType) for x in xs):
+            return None
+        found = [self.numbers_or_none(x) for x in xs]
+        if any(f is None for f in found) or all(x.is_const for x in xs):
+            return None
+        shape = self.broadcast(*(x.type.static_shape() for x in xs))
+        count = product(shape)
+        if count > TRACKED_LIMIT or any(len(f) not in (1, count) for f in found):
+            return None
+        results = []
+        for i in range(count):
+            result = _number_op(op, [f[i if len(f) > 1 else 0] for f in found], xs[-1].dtype)
+            if result is None:
+                return None
+            results.append(apply("to_f32", result) if dtype is DType.FLOAT32 else result)
+        return self.from_numbers(results, dtype, shape)
+
+
+def _number_op(op: str, args: list[Number], dtype: DType) -> Number | None:
+    """A scalar op on numbers of type dtype, or None when expressions do not have it."""
+    if op in _ON_NUMBERS and (op != "mod" or not dtype.is_float):
+        return apply(_ON_NUMBERS[op], *args)
+    if op in ("gt", "ge"):
+        return apply("lt" if op == "gt" else "le", args[1], args[0])
+    if op == "div":
+        return apply("div" if dtype.is_float else "truncdiv", *args)
+    if op == "neg":
+        return apply("sub", 0.0 if dtype.is_float else 0, args[0])
+    if op == "abs":
+        return apply("max", args[0], apply("sub", 0, args[0]))
+    return None
+
+
+def _cast_number(n: Number, source: DType, target: DType) -> Number:
+    if target is DType.BOOL:
+        return apply("ne", n, 0)
+    if target.is_float:
+        return apply("to_f32" if target is DType.FLOAT32 else "to_float", n)
+    return apply("to_int", n) if source.is_float else n

@@ -1,0 +1,43 @@
+"""Options of a Session, with their defaults and checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from rlx.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a model is compiled and run.
+
+    device: "auto", "cpu" or "cuda[:n]"; "auto" takes CUDA when it works, else the CPU.
+    threads: CPU threads of a run; 0 takes what the affinity mask and the cgroup allow.
+    disable: names of passes (rlx.passes.PIPELINE) that are left out.
+    force: a rung (see Session.explain) to insist on where it applies, or "".
+    plan_cache_bytes: bound on cached plans of one Session.
+    memory_limit: bytes that a plan's arena may take, 0 for no limit; MemoryLimitError above it.
+    """
+
+    device: str = "auto"
+    threads: int = 0
+    disable: tuple[str, ...] = ()
+    force: str = ""
+    plan_cache_bytes: int = 64 << 20
+    memory_limit: int = 0
+
+    @classmethod
+    def of(cls, **given) -> Options:
+        """Options from keyword arguments; InputError for an unknown name or a bad value."""
+        known = {f.name: f.default for f in fields(cls)}
+        for name, value in given.items():
+            if name not in known:
+                raise InputError(f"unknown option {name!r}", expected=", ".join(known))
+            if name == "disable":
+                given[name] = tuple(value)
+            elif not isinstance(value, type(known[name])):
+                raise InputError(f"option {name!r} has the wrong type",
+                                 expected=type(known[name]).__name__, got=repr(value))
+        if given.get("threads", 0) < 0:
+            raise InputError("option 'threads' is negative", got=given["threads"])
+        return cls(**given)
