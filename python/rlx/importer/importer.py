@@ -30,13 +30,20 @@ class Facts:
     fed: frozenset[str] = frozenset()      # overridable initializers that the caller feeds
     denied: frozenset[str] = frozenset()   # assumptions that do not hold
 
+    def key(self) -> tuple:
+        """A hashable form, equal for equal facts."""
+        values = tuple(sorted((k, v.shape, v.tobytes()) for k, v in self.values.items()))
+        return (tuple(sorted(self.ranks.items())), tuple(sorted(self.shapes.items())), values,
+                self.fed, self.denied)
 
-def import_model(model: LoadedModel, facts: Facts = Facts()) -> Graph:
-    """The typed Graph of a model under `facts`.
+
+def import_model(model: LoadedModel, facts: Facts = Facts(),
+                 outputs: tuple[str, ...] | None = None) -> Graph:
+    """The typed Graph of a model under `facts`; outputs names other values of it to give.
 
     Raises Specialise when a further fact is needed, ModelError or UnsupportedError with the node.
     """
-    return _Importer(model, facts).run()
+    return _Importer(model, facts).run(outputs)
 
 
 class _Importer:
@@ -45,7 +52,7 @@ class _Importer:
         self.opsets = model.opset_imports
         self.names: dict[str, Value] = {}  # dim name -> the value whose symbol it is
 
-    def run(self) -> Graph:
+    def run(self, outputs: tuple[str, ...] | None) -> Graph:
         graph = self.model.graph
         b = ImportBuilder(Graph(name=graph.name), fixed=self.facts.values,
                           denied=self.facts.denied)
@@ -54,8 +61,8 @@ class _Importer:
             if name in graph.defaults and name not in self.facts.fed:
                 continue
             b.graph.inputs.append(self.input(b, name, proto))
-        self.walk(b, graph)
-        for name in graph.outputs:
+        self.walk(b, graph, None if outputs is None else set(outputs))
+        for name in graph.outputs if outputs is None else outputs:
             value = b.materialise(b.scope.get(name))
             b.graph.outputs.append(value)
         return b.graph
@@ -101,12 +108,15 @@ class _Importer:
             dims.append(own)
         return tuple(dims)
 
-    def walk(self, b: ImportBuilder, graph: LoadedGraph) -> None:
+    def walk(self, b: ImportBuilder, graph: LoadedGraph, until: set[str] | None = None) -> None:
+        """Imports every node, or only up to the ones that give the names in `until`."""
         for name, weight in graph.initializers.items():
             if name not in b.scope.values:
                 b.scope.set(name, self.weight(b, weight))
         for node in graph.nodes:
             self.node(b, node, self.opsets)
+            if until is not None and until <= b.scope.values.keys():
+                break
 
     def weight(self, b: ImportBuilder, weight: Weight) -> Value:
         value = Value(TensorType(weight.dtype, tuple(weight.dims)), weight.name,

@@ -1,0 +1,24 @@
+"""The passes between importer and emit: PIPELINE, one visible ordered list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from rlx.ir.graph import Graph
+from rlx.passes.prune import prune
+
+# name -> pass; each takes a Graph and gives it back rewritten.
+PIPELINE: dict[str, Callable[[Graph], Graph]] = {
+    "prune": prune,
+}
+
+
+def run_pipeline(graph: Graph, disable: Iterable[str] = ()) -> Graph:
+    """The graph after every pass that is not disabled by name; ValueError for unknown names."""
+    unknown = set(disable) - set(PIPELINE)
+    if unknown:
+        raise ValueError(f"unknown passes {sorted(unknown)}; there are {list(PIPELINE)}")
+    for name, rewrite in PIPELINE.items():
+        if name not in disable:
+            graph = rewrite(graph)
+    return graph

@@ -1,0 +1,174 @@
+"""Sessions: a model loaded for a device, its specialisations, and runs."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from rlx import feeds
+from rlx._load import load_core
+from rlx.emit import emit
+from rlx.errors import InputError
+from rlx.importer.importer import Facts, import_model
+from rlx.importer.reader import read
+from rlx.ir.build import Specialise
+from rlx.options import Options
+from rlx.passes import run_pipeline
+
+_core = load_core()
+SPECIALISATIONS = 32  # imports that one Session keeps (structural values, ranks, assumptions)
+
+
+class Session:
+    """A model compiled for one device; `run` may be called from several threads at once.
+
+    Takes a path, bytes, onnx.ModelProto or binary file object, and the options of
+    rlx.options.Options by keyword. Raises ModelError, UnsupportedError or DeviceError.
+    Close it (or use it as a context manager) to free its memory at a known time.
+    """
+
+    def __init__(self, model: Any, **options: Any):
+        self.options = Options.of(**options)
+        self._device = _core.make_device(self.options.device)
+        self._model = read(model)
+        graph = self._model.graph
+        self.inputs = feeds.describe(graph.inputs)
+        self.outputs = feeds.describe(
+            {name: graph.output_types.get(name) for name in graph.outputs})
+        self._lock = threading.RLock()
+        self._packs = _core.PackCache()
+        self._compiled: OrderedDict[tuple, Any] = OrderedDict()
+        self._needs: list[tuple[str, str]] = []  # (kind, value name) facts that imports need
+        self._imports = 0
+        self._current: Any = None  # what explain() and memory_plan() describe
+        self._fast: Any = None     # the one executable, when no input decides the program
+        try:
+            self._current = self._executable(Facts())
+            self._fast = None if graph.defaults else self._current
+        except Specialise as need:
+            self._note(need)
+
+    @property
+    def device(self) -> str:
+        """The device that runs the model, e.g. "cpu"."""
+        return self._device.name
+
+    def run(self, inputs: Any, out: dict[str, np.ndarray] | None = None) -> dict[str, Any]:
+        """Runs the model once: output name -> ndarray (list for a sequence, None if absent).
+
+        inputs: dict by name, sequence in the model's order, or the one array. Values may be
+        NumPy arrays or anything with DLPack, the array interface or the buffer protocol.
+        out: arrays of the right shape and dtype to write outputs to, by name.
+        Raises InputError for a wrong name, dtype, rank or shape, naming it.
+        """
+        fast = self._fast
+        if fast is not None and type(inputs) is dict:
+            try:
+                return fast.run(inputs, out)
+            except (_core.NotArray, _core.Respecialise):
+                pass  # the slow way converts, or imports under another assumption
+        return self._run(feeds.normalise(inputs, self._model.graph), out)
+
+    def _run(self, given: dict[str, Any], out) -> dict[str, Any]:
+        self._check_open()
+        denied: frozenset[str] = frozenset()
+        while True:
+            executable = self._specialise(given, denied)
+            try:
+                return executable.run(given, out)
+            except _core.Respecialise as failed:
+                if failed.args[0] in denied:
+                    raise
+                denied |= {failed.args[0]}
+
+    def _specialise(self, given: dict[str, Any], denied: frozenset[str]) -> Any:
+        """The executable for these inputs, imported anew when their facts are new."""
+        with self._lock:
+            while True:
+                facts = self._facts(given, denied)
+                try:
+                    self._current = self._executable(facts)
+                    return self._current
+                except Specialise as need:
+                    self._note(need)
+
+    def _note(self, need: Specialise) -> None:
+        fact = (need.kind, need.value.name)
+        if fact in self._needs or not need.value.name:
+            raise InputError(f"cannot specialise the model: {need}") from need
+        self._needs.append(fact)
+
+    def _facts(self, given: dict[str, Any], denied: frozenset[str]) -> Facts:
+        graph = self._model.graph
+        ranks, shapes, values = {}, {}, {}
+        for kind, name in self._needs:
+            if name in graph.inputs:
+                if given.get(name) is None:
+                    raise InputError(f"input {name!r} is missing")
+                x = np.asarray(given[name])
+            else:
+                facts = Facts(ranks, shapes, values, frozenset(), denied)
+                x = self._executable(facts, (name,)).run(given)[name]
+            if kind == "rank":
+                ranks[name] = x.ndim
+            elif kind == "shape":
+                shapes[name] = x.shape
+            else:
+                values[name] = x
+        fed = frozenset(name for name in graph.defaults if given.get(name) is not None)
+        return Facts(ranks, shapes, values, fed, denied)
+
+    def _executable(self, facts: Facts, outputs: tuple[str, ...] | None = None) -> Any:
+        key = (facts.key(), outputs)
+        found = self._compiled.get(key)
+        if found is None:
+            graph = import_model(self._model, facts, outputs)
+            graph = run_pipeline(graph, self.options.disable)
+            found = _core.Executable(emit(graph), self._device, self._packs,
+                                     threads=self.options.threads, force=self.options.force,
+                                     plan_cache_bytes=self.options.plan_cache_bytes,
+                                     memory_limit=self.options.memory_limit)
+            self._imports += 1
+            self._compiled[key] = found
+            while len(self._compiled) > SPECIALISATIONS:
+                self._compiled.popitem(last=False)
+        self._compiled.move_to_end(key)
+        return found
+
+    def explain(self) -> list[dict[str, Any]]:
+        """One row for each step of the last bound plan: ONNX nodes, primitive, rung, reason."""
+        self._check_open()
+        return [] if self._current is None else self._current.explain()
+
+    def memory_plan(self) -> list[dict[str, Any]]:
+        """The last bound plan's arena: value, offset and bytes, first and last step of use."""
+        self._check_open()
+        return [] if self._current is None else self._current.memory_plan()
+
+    def counters(self) -> dict[str, int]:
+        """What has been done so far: imports, plans, stage binds, host calls, runs, bytes."""
+        self._check_open()
+        found = {} if self._current is None else dict(self._current.counters())
+        return {"imports": self._imports, **found}
+
+    def close(self) -> None:
+        """Frees compiled programs, arenas and weights; runs afterwards raise InputError."""
+        with self._lock:
+            self._closed = True
+            self._fast = self._current = None
+            self._compiled.clear()
+
+    _closed = False
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InputError("the Session is closed")
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
