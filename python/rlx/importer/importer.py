@@ -13,7 +13,7 @@ from rlx.importer.context import ImportBuilder
 from rlx.importer.loaded import LoadedGraph, LoadedModel, LoadedNode, Weight
 from rlx.importer.registry import Entry, find
 from rlx.importer.scope import Scope
-from rlx.importer.types import type_of
+from rlx.importer.types import proto_of, type_of
 from rlx.ir.build import Specialise
 from rlx.ir.expr import Symbol, apply, symbol
 from rlx.ir.graph import Graph, Guard, Origin, Value
@@ -134,10 +134,10 @@ class _Importer:
             raise error.at(node=node.label, op=node.op_type, domain=node.domain, opset=opset)
 
     def dispatch(self, b: ImportBuilder, node: LoadedNode, opset: int, opsets: dict) -> None:
-        local = self.model.functions.has(node)
-        entry = None if local else find(node.domain, node.op_type, opset)
+        entry = None if self.model.functions.is_local(node) else find(
+            node.domain, node.op_type, opset)
         if entry is None:
-            body = self.model.functions.body(node, opsets, self.input_types(b, node))
+            body = self.model.functions.expand(node, opsets, self.input_types(b, node))
             if body is None:
                 raise UnsupportedError(
                     f"operator {node.op_type!r} of domain {node.domain or 'ai.onnx'!r}, opset "
@@ -178,7 +178,7 @@ class _Importer:
 
     def input_types(self, b: ImportBuilder, node: LoadedNode) -> list:
         values = [b.scope.get(name) if name else None for name in node.input]
-        return [None if v is None else v.type for v in values]
+        return [None if v is None else proto_of(v.type) for v in values]
 
 
 __all__ = ["Facts", "import_model"]

@@ -34,3 +34,14 @@ def _tensor(proto: onnx.TypeProto.Tensor, rank: Callable[[], int]) -> TensorType
         return TensorType(dtype, ("",) * rank())
     dims = tuple(d.dim_value if d.HasField("dim_value") else d.dim_param for d in proto.shape.dim)
     return TensorType(dtype, dims)
+
+
+def proto_of(type: Type) -> onnx.TypeProto:
+    """The TypeProto of an IR type; symbolic dims are left open."""
+    if isinstance(type, TensorType):
+        dims = [d if isinstance(d, int) else None for d in type.shape]
+        return onnx.helper.make_tensor_type_proto(int(type.dtype), dims)
+    if isinstance(type, OptionalType):
+        return onnx.helper.make_optional_type_proto(proto_of(type.element))
+    element = type.element if type.element is not None else TensorType(type.dtype, ())
+    return onnx.helper.make_sequence_type_proto(proto_of(element))
