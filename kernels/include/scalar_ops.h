@@ -1,7 +1,11 @@
 // The scalar functions of Regions: one row each; twin of python/rlx/ir/scalars.py.
+// A function exists for the types that its definition's concept allows.
 #pragma once
 
-// X(identifier, name, arity): name is the one used in the IR.
+#include "kernels/include/scalar_integer.h"
+#include "kernels/include/scalar_real.h"
+
+// X(identifier, name, arity): scalar::identifier is the function, name the one used in the IR.
 #define RLX_SCALAR_OPS(X)                                                                      \
   X(abs, "abs", 1) X(neg, "neg", 1) X(sign, "sign", 1) X(ceil, "ceil", 1)                      \
   X(floor, "floor", 1) X(round, "round", 1) X(sqrt, "sqrt", 1) X(rsqrt, "rsqrt", 1)            \
@@ -19,3 +23,15 @@
   X(shift_right, "shift_right", 2) X(eq, "eq", 2) X(ne, "ne", 2) X(lt, "lt", 2) X(le, "le", 2) \
   X(gt, "gt", 2) X(ge, "ge", 2) X(land, "and", 2) X(lor, "or", 2) X(lxor, "xor", 2)            \
   X(select, "select", 3)
+
+namespace rlx::scalar {
+
+template <Ordered T> RLX_FN bool eq(T a, T b) { return a == b; }
+template <Ordered T> RLX_FN bool ne(T a, T b) { return a != b; }
+template <Ordered T> RLX_FN bool lt(T a, T b) { return a < b; }
+template <Ordered T> RLX_FN bool le(T a, T b) { return a <= b; }
+template <Ordered T> RLX_FN bool gt(T a, T b) { return a > b; }
+template <Ordered T> RLX_FN bool ge(T a, T b) { return a >= b; }
+template <class T> RLX_FN T select(bool condition, T a, T b) { return condition ? a : b; }
+
+}  // namespace rlx::scalar

@@ -1,0 +1,86 @@
+// Primitives that the CPU backend does not have yet; a family that lands takes its function away.
+#include "cpu/select/select.h"
+
+namespace rlx::cpu {
+namespace {
+
+[[noreturn]] void refuse(const Prim& prim) {
+  throw Error(ErrorKind::unsupported,
+              std::string("the CPU backend has no ") + name_of(prim) + " primitive");
+}
+
+}  // namespace
+
+Selection select_region(const Region& prim, const SelectRequest&) {
+  refuse(prim);
+}
+
+Selection select_reduce(const Reduce& prim, const SelectRequest&) {
+  refuse(prim);
+}
+
+Selection select_cumulate(const Cumulate& prim, const SelectRequest&) {
+  refuse(prim);
+}
+
+Selection select_matmul(const MatMul& prim, const SelectRequest&) {
+  refuse(prim);
+}
+
+Selection select_conv(const Conv& prim, const SelectRequest&) {
+  refuse(prim);
+}
+
+Selection select_pool(const Pool& prim, const SelectRequest&) {
+  refuse(prim);
+}
+
+Selection select_softmax(const Softmax& prim, const SelectRequest&) {
+  refuse(prim);
+}
+
+Selection select_norm(const Norm& prim, const SelectRequest&) {
+  refuse(prim);
+}
+
+Selection select_attention(const Attention& prim, const SelectRequest&) {
+  refuse(prim);
+}
+
+Selection select_gather(const Gather& prim, const SelectRequest&) {
+  refuse(prim);
+}
+
+Selection select_scatter(const Scatter& prim, const SelectRequest&) {
+  refuse(prim);
+}
+
+Selection select_move(const Move& prim, const SelectRequest&) {
+  refuse(prim);
+}
+
+Selection select_resize(const Resize& prim, const SelectRequest&) {
+  refuse(prim);
+}
+
+Selection select_sort(const Sort& prim, const SelectRequest&) {
+  refuse(prim);
+}
+
+Selection select_non_max_suppression(const NonMaxSuppression& prim, const SelectRequest&) {
+  refuse(prim);
+}
+
+Selection select_random(const Random& prim, const SelectRequest&) {
+  refuse(prim);
+}
+
+Selection select_recurrent(const Recurrent& prim, const SelectRequest&) {
+  refuse(prim);
+}
+
+Selection select_map(const Map& prim, const SelectRequest&) {
+  refuse(prim);
+}
+
+}  // namespace rlx::cpu
