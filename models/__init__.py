@@ -5,13 +5,15 @@ dtype, **narrow)`, `PARAMETERS` (trained parameters at true size) and `NARROW`, 
 small enough for float64. `python -m models NAME -o file.onnx` writes one.
 """
 
-from models import bert_base, mobilenet_v2, resnet50
+from models import bert_base, gpt2, llama, mobilenet_v2, resnet50
 from models._net import parameters
 
 BUILDERS = {
     "resnet50": resnet50,
     "mobilenet_v2": mobilenet_v2,
     "bert-base": bert_base,
+    "gpt2": gpt2,
+    "llama": llama,
 }
 
 __all__ = ["BUILDERS", "parameters"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from models._net import Net
 
 
@@ -65,3 +67,9 @@ def join_heads(net: Net, x: str, width: int) -> str:
     """[batch, heads, length, depth] -> [batch, length, width]."""
     joined = net.Transpose(x, perm=[0, 2, 1, 3])
     return reshape(net, joined, size(net, joined, 0), size(net, joined, 1), width)
+
+
+def extended_mask(net: Net, mask: str) -> str:
+    """[batch, 1, 1, length]: zero where a key may be seen, the lowest float elsewhere."""
+    seen = net.Cast(net.Unsqueeze(net.Unsqueeze(mask, [1]), [2]), to=net.elem_type)
+    return net.Mul(net.Sub(1.0, seen), np.finfo(net.dtype).min)

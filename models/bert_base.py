@@ -9,7 +9,15 @@ import numpy as np
 import onnx
 
 from models import _inputs
-from models._layers import gelu_erf, join_heads, layer_norm, linear, size, split_heads
+from models._layers import (
+    extended_mask,
+    gelu_erf,
+    join_heads,
+    layer_norm,
+    linear,
+    size,
+    split_heads,
+)
 from models._net import Net
 
 PARAMETERS = 109_482_240
@@ -38,7 +46,7 @@ def build(seed: int = 0, dtype=np.float32, **narrow) -> onnx.ModelProto:
     ids = net.input("input_ids", ["batch", "sequence"], np.int64)
     mask = net.input("attention_mask", ["batch", "sequence"], np.int64)
     types = net.input("token_type_ids", ["batch", "sequence"], np.int64)
-    mask = _extended_mask(net, mask)
+    mask = extended_mask(net, mask)
     with net.scope("embeddings"):
         x = _embeddings(net, ids, types, config)
     for layer in range(config.layers):
@@ -59,12 +67,6 @@ def inputs(batch: int = 1, length: int = 128, seed: int = 0, dtype=np.float32, *
     ids, mask = _inputs.tokens(batch, length, Config(**narrow).vocabulary, seed)
     second_half = (np.arange(length) >= length // 3).astype(np.int64)
     return {"input_ids": ids, "attention_mask": mask, "token_type_ids": mask * second_half}
-
-
-def _extended_mask(net: Net, mask: str) -> str:
-    """[batch, 1, 1, sequence]: zero where a key may be seen, the lowest float elsewhere."""
-    seen = net.Cast(net.Unsqueeze(net.Unsqueeze(mask, [1]), [2]), to=net.elem_type)
-    return net.Mul(net.Sub(1.0, seen), np.finfo(net.dtype).min)
 
 
 def _embeddings(net: Net, ids: str, types: str, config: Config) -> str:
