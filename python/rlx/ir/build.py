@@ -7,7 +7,7 @@ from rlx.ir.builders.core import FOLD_LIMIT, TRACKED_LIMIT, TRACKED_TYPES, Speci
 from rlx.ir.builders.elementwise import ElementwiseBuilder
 from rlx.ir.builders.indexing import IndexingBuilder
 from rlx.ir.builders.movement import MovementBuilder
-from rlx.ir.expr import Expr, Number, Symbol, apply, as_int, product, symbol
+from rlx.ir.expr import Expr, Number, Symbol, apply, as_int, product, symbol, symbols_of
 from rlx.ir.graph import Graph, Origin, Value
 from rlx.ir.prims import AxisMap, Map, Random, Recurrent, Region, RegionOp, Resize
 from rlx.ir.types import DType, OptionalType, SequenceType, TensorType, Type, dtype_of
@@ -21,5 +21,5 @@ __all__ = [
     "AxisMap", "Builder", "DType", "Expr", "FOLD_LIMIT", "Graph", "Map", "Number", "OptionalType",
     "Origin", "Random", "Recurrent", "Region", "RegionOp", "Resize", "SequenceType", "Specialise",
     "Symbol", "TRACKED_LIMIT", "TRACKED_TYPES", "TensorType", "Type", "Value", "accumulate_type",
-    "apply", "as_int", "dtype_of", "product", "symbol", "window_out",
+    "apply", "as_int", "dtype_of", "product", "symbol", "symbols_of", "window_out",
 ]
