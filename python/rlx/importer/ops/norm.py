@@ -1,0 +1,143 @@
+"""Normalisations; batch norm is arithmetic by channel, which the epilogues pass folds away."""
+
+from __future__ import annotations
+
+from rlx.errors import UnsupportedError
+from rlx.importer.registry import op
+from rlx.ir.build import DType, Value, product
+
+
+@op("BatchNormalization", since=7)
+def batch_normalization(b, x, scale, bias, mean, var, *, epsilon: float = 1e-5,
+                        momentum: float = 0.9, spatial: int = 1, training_mode: int = 0):
+    if training_mode:
+        return _batch_norm_training(b, x, scale, bias, mean, var, epsilon, momentum)
+    if not spatial:
+        raise UnsupportedError("BatchNormalization with spatial=0")
+    return _apply_statistics(b, x, scale, bias, mean, var, epsilon)
+
+
+@op("BatchNormalization", since=1)
+def batch_normalization_1(b, x, scale, bias, mean, var, *, epsilon: float = 1e-5,
+                          momentum: float = 0.9, spatial: int = 1, is_test: int = 0,
+                          consumed_inputs=None):
+    if not spatial:
+        raise UnsupportedError("BatchNormalization with spatial=0")
+    return _apply_statistics(b, x, scale, bias, mean, var, epsilon)
+
+
+def _apply_statistics(b, x, scale, bias, mean, var, epsilon: float) -> Value:
+    """x * factor + offset by channel; factor and offset are folded when constant."""
+    dtype = mean.dtype
+    scale, bias = b.cast(scale, dtype), b.cast(bias, dtype)
+    deviation = b.scalar("sqrt", b.scalar("add", var, b.like(epsilon, var)))
+    factor = b.scalar("div", scale, deviation)
+    offset = b.scalar("sub", bias, b.scalar("mul", mean, factor))
+    y = b.scalar("mul", b.cast(x, dtype), _by_channel(b, factor, x))
+    return b.cast(b.scalar("add", y, _by_channel(b, offset, x)), x.dtype)
+
+
+def _by_channel(b, v: Value, x: Value) -> Value:
+    return b.reshape(v, (v.shape[0], *(1,) * max(x.rank - 2, 0)))
+
+
+def _batch_norm_training(b, x, scale, bias, mean, var, epsilon, momentum):
+    axes = tuple(k for k in range(x.rank) if k != 1)
+    wide = b.cast(x, mean.dtype)
+    now = b.reduce("mean", wide, axes)
+    centred = b.scalar("sub", wide, now)
+    spread = b.reduce("mean", b.scalar("mul", centred, centred), axes)
+    now, spread = (b.reshape(v, (x.shape[1],)) for v in (now, spread))
+    y = _apply_statistics(b, x, scale, bias, now, spread, epsilon)
+
+    def running(old, new):
+        kept = b.scalar("mul", old, b.like(momentum, old))
+        return b.scalar("add", kept, b.scalar("mul", new, b.like(1.0 - momentum, new)))
+
+    return y, running(mean, now), running(var, spread)
+
+
+@op("LayerNormalization", since=17)
+def layer_normalization(b, x, scale, bias=None, *, axis: int = -1, epsilon: float = 1e-5,
+                        stash_type: int = 1):
+    stash = DType(stash_type) if len(b.wanted) > 1 else None
+    axis = b.axis(axis, x.rank)
+    return b.norm("layer", x, _trailing(b, scale, x, axis), _trailing(b, bias, x, axis), epsilon,
+                  axis=axis, stash=stash)
+
+
+@op("RMSNormalization", since=23)
+def rms_normalization(b, x, scale, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1):
+    axis = b.axis(axis, x.rank)
+    return b.norm("rms", x, _trailing(b, scale, x, axis), None, epsilon, axis=axis)[0]
+
+
+def _trailing(b, v: Value | None, x: Value, axis: int) -> Value | None:
+    """scale or bias with exactly the normalised dims (ONNX lets it broadcast)."""
+    if v is None:
+        return None
+    shape = tuple(x.shape[axis:])
+    if v.rank > len(shape) and all(d == 1 for d in v.shape[:v.rank - len(shape)]):
+        v = b.reshape(v, v.shape[v.rank - len(shape):])
+    return b.expand(v, shape)
+
+
+@op("InstanceNormalization", since=6)
+def instance_normalization(b, x, scale, bias, *, epsilon: float = 1e-5):
+    return _group_norm(b, x, scale, bias, x.shape[1], epsilon)
+
+
+@op("InstanceNormalization", since=1)
+def instance_normalization_1(b, x, scale, bias, *, epsilon: float = 1e-5, consumed_inputs=None):
+    return instance_normalization(b, x, scale, bias, epsilon=epsilon)
+
+
+@op("GroupNormalization", since=21)
+def group_normalization(b, x, scale, bias, *, num_groups: int, epsilon: float = 1e-5,
+                        stash_type: int = 1):
+    return _group_norm(b, x, scale, bias, num_groups, epsilon)
+
+
+@op("GroupNormalization", since=18)
+def group_normalization_18(b, x, scale, bias, *, num_groups: int, epsilon: float = 1e-5):
+    """Before opset 21 scale and bias are one value a group."""
+    size = product((x.shape[1],)) // num_groups
+    spread = [b.reshape(b.expand(b.unsqueeze(v, (1,)), (num_groups, size)), (x.shape[1],))
+              for v in (scale, bias)]
+    return _group_norm(b, x, *spread, num_groups, epsilon)
+
+
+def _group_norm(b, x, scale, bias, groups, epsilon: float) -> Value:
+    if not isinstance(groups, int):
+        raise UnsupportedError("normalisation over a number of channels known only at run time")
+    return b.norm("group", x, scale, bias, epsilon, groups=groups)[0]
+
+
+@op("LpNormalization", since=1)
+def lp_normalization(b, x, *, axis: int = -1, p: int = 2):
+    norm = b.reduce(f"l{p}", x, (axis,))
+    zero = b.scalar("eq", norm, b.like(0, x))
+    return b.select(zero, b.like(0, x), b.scalar("div", x, norm))
+
+
+@op("MeanVarianceNormalization", since=9)
+def mean_variance_normalization(b, x, *, axes=(0, 2, 3)):
+    centred = b.scalar("sub", x, b.reduce("mean", x, axes))
+    spread = b.reduce("mean", b.scalar("mul", centred, centred), axes)
+    deviation = b.scalar("add", b.scalar("sqrt", spread), b.like(1e-9, x))
+    return b.scalar("div", centred, deviation)
+
+
+@op("LRN", since=1)
+def lrn(b, x, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0, size: int):
+    """Sums squares over a window of channels: as an average pool over the channel axis."""
+    square = b.scalar("mul", x, x)
+    n, c, *spatial = x.shape
+    flat = b.reshape(square, (n, 1, c, product(spatial)))
+    before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
+    window = b.pool("average", flat, kernel=(size, 1), strides=(1, 1), dilations=(1, 1),
+                    pads_begin=(before, 0), pads_end=(after, 0),
+                    spatial_out=(c, product(spatial)), count_include_pad=True)[0]
+    mean = b.reshape(window, x.shape)
+    base = b.scalar("add", b.scalar("mul", mean, b.like(alpha, x)), b.like(bias, x))
+    return b.scalar("div", x, b.scalar("pow", base, b.like(beta, x)))

@@ -1,0 +1,45 @@
+"""Recurrent layers: LSTM, GRU, RNN."""
+
+from __future__ import annotations
+
+from rlx.importer.registry import op
+from rlx.ir.build import Recurrent, as_int
+
+
+def _recurrent(b, kind: str, tensors, hidden_size, direction, activations, alpha, beta, clip,
+               layout, **more):
+    x, w, r, bias, lens, h, c, p = tensors
+    hidden = hidden_size if hidden_size is not None else as_int(r.shape[2])
+    prim = Recurrent(kind, hidden, direction, tuple(activations or ()), tuple(alpha or ()),
+                     tuple(beta or ()), clip or 0.0, batchwise=bool(layout), **more)
+    return b.recurrent(prim, x, w, r, bias, lens, h, c, p)
+
+
+@op("LSTM", since=1)
+def lstm(b, x, w, r, bias=None, sequence_lens=None, initial_h=None, initial_c=None, p=None, *,
+         activation_alpha=None, activation_beta=None, activations=None, clip: float | None = None,
+         direction: str = "forward", hidden_size: int | None = None, input_forget: int = 0,
+         layout: int = 0, output_sequence: int = 0):
+    return _recurrent(b, "lstm", (x, w, r, bias, sequence_lens, initial_h, initial_c, p),
+                      hidden_size, direction, activations, activation_alpha, activation_beta,
+                      clip, layout, input_forget=bool(input_forget))
+
+
+@op("GRU", since=1)
+def gru(b, x, w, r, bias=None, sequence_lens=None, initial_h=None, *, activation_alpha=None,
+        activation_beta=None, activations=None, clip: float | None = None,
+        direction: str = "forward", hidden_size: int | None = None, layout: int = 0,
+        linear_before_reset: int = 0, output_sequence: int = 0):
+    return _recurrent(b, "gru", (x, w, r, bias, sequence_lens, initial_h, None, None),
+                      hidden_size, direction, activations, activation_alpha, activation_beta,
+                      clip, layout, linear_before_reset=bool(linear_before_reset))[:2]
+
+
+@op("RNN", since=1)
+def rnn(b, x, w, r, bias=None, sequence_lens=None, initial_h=None, *, activation_alpha=None,
+        activation_beta=None, activations=("Tanh", "Tanh"), clip: float | None = None,
+        direction: str = "forward", hidden_size: int | None = None, layout: int = 0,
+        output_sequence: int = 0):
+    return _recurrent(b, "rnn", (x, w, r, bias, sequence_lens, initial_h, None, None),
+                      hidden_size, direction, activations, activation_alpha, activation_beta,
+                      clip, layout)[:2]
