@@ -14,7 +14,10 @@ PYTHON_ROOMS = {
     "rlx.ir": ("rlx.errors",),
     "rlx.passes": ("rlx.ir", "rlx.errors"),
     "rlx.importer.ops": ("rlx.ir.build", "rlx.importer.registry", "rlx.errors"),
-    "rlx.importer": ("rlx.ir", "rlx.errors"),
+    # Control flow builds graphs inside graphs, which takes the walk's own scopes.
+    "rlx.importer.ops.control": ("rlx.ir.build", "rlx.ir.graph", "rlx.importer.registry",
+                                 "rlx.importer.context", "rlx.importer.scope", "rlx.errors"),
+    "rlx.importer": ("rlx.ir", "rlx.importer.ops", "rlx.errors"),
     "rlx.emit": ("rlx.ir", "rlx._core", "rlx.errors"),
     "rlx.host": ("rlx.errors",),
 }
@@ -27,8 +30,8 @@ CPP_ROOMS = {
     "cpp/core": (),
     # scalar_ops.h is the one list of scalar functions, for kernels and programs alike.
     "cpp/program": ("cpp/core", "kernels/include/scalar_ops.h"),
-    "cpp/plan": ("cpp/program", "cpp/core"),
-    "cpp/backend.h": ("cpp/plan", "cpp/program", "cpp/core"),
+    "cpp/backend.h": ("cpp/program", "cpp/core"),
+    "cpp/plan": ("cpp/backend.h", "cpp/program", "cpp/core"),
     "cpp/exec": ("cpp/backend.h", "cpp/plan", "cpp/program", "cpp/core"),
     "cpp/cpu": ("cpp/backend.h", "cpp/plan", "cpp/program", "cpp/core", "kernels"),
     "cpp/cuda": ("cpp/backend.h", "cpp/plan", "cpp/program", "cpp/core", "kernels/params"),
