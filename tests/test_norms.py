@@ -8,7 +8,10 @@ import pytest
 from tests.norms import all_findings, cpp_functions, findings, python_functions, source_files
 
 # (path, rule) -> why it may stay. Printed by the test; an entry no longer needed is an error.
-EXCEPTIONS: dict[tuple[str, str], str] = {}
+EXCEPTIONS: dict[tuple[str, str], str] = {
+    ("python/rlx/ir/prims.py", "file length"): "the closed table of primitives, read as one",
+    ("cpp/program/prims.h", "file length"): "its C++ twin, field for field",
+}
 MAX_EXCEPTIONS = 8
 
 

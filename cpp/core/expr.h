@@ -46,6 +46,7 @@ struct Number {
 };
 
 // Evaluates every row whose arguments are known; rows already known are kept.
-void evaluate(std::span<const ExprRow> rows, std::span<const Number> symbols, std::span<Number> out);
+void evaluate(std::span<const ExprRow> rows, std::span<const Number> symbols,
+              std::span<Number> out);
 
 }  // namespace rlx

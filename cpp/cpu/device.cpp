@@ -25,7 +25,9 @@ struct Dispatch {
   Selection operator()(const Move& prim) const { return select_move(prim, request); }
   Selection operator()(const Resize& prim) const { return select_resize(prim, request); }
   Selection operator()(const Sort& prim) const { return select_sort(prim, request); }
-  Selection operator()(const NonMaxSuppression& prim) const { return select_non_max_suppression(prim, request); }
+  Selection operator()(const NonMaxSuppression& prim) const {
+    return select_non_max_suppression(prim, request);
+  }
   Selection operator()(const Random& prim) const { return select_random(prim, request); }
   Selection operator()(const Recurrent& prim) const { return select_recurrent(prim, request); }
   Selection operator()(const Map& prim) const { return select_map(prim, request); }

@@ -61,7 +61,8 @@ class ExternalData:
         if os.path.isabs(location) or location[0] in "/\\" or re.match(r"[A-Za-z]:", location):
             raise ModelError(f"external data location {location!r} is absolute", expected=_RULE)
         if ".." in parts:
-            raise ModelError(f"external data location {location!r} leaves the folder", expected=_RULE)
+            raise ModelError(f"external data location {location!r} leaves the folder",
+                             expected=_RULE)
         path = os.path.realpath(os.path.join(self.base, location))
         if not any(os.path.commonpath((folder, path)) == folder for folder in self.folders):
             raise ModelError(

@@ -121,7 +121,8 @@ class FunctionTable:
                     f"the node has more {what} than its function",
                     node=node.label, op=node.op_type, expected=f"at most {len(formal)}", got=count,
                 )
-        unknown = [] if template.attributes is None else node.attributes.keys() - template.attributes
+        known = template.attributes
+        unknown = [] if known is None else node.attributes.keys() - known
         if unknown:
             raise ModelError(
                 f"the node gives its function the unknown attributes {sorted(unknown)}",

@@ -51,7 +51,7 @@ class TensorReader:
         self.lent: dict[bytes, Weight] = {}
 
     def lend(self, weight: Weight) -> onnx.TensorProto:
-        """A stand-in without data, from which this reader's `weight` makes the same Weight again."""
+        """A stand-in without data, from which this reader's `weight` makes the Weight again."""
         token = os.urandom(24)
         self.lent[token] = weight
         return onnx.TensorProto(
@@ -106,7 +106,8 @@ class TensorReader:
             dims = _dims(tensor.dims, values.dtype)
             at = _flat_indices(values, indices, dims)
             if packed_nbytes(math.prod(dims), values.dtype) > _physical_memory():
-                raise MemoryLimitError(f"the dense form of {list(dims)} exceeds the machine's memory")
+                raise MemoryLimitError(
+                    f"the dense form of {list(dims)} exceeds the machine's memory")
             return _dense(values, at, dims)
 
 
@@ -170,7 +171,8 @@ def _typed(tensor: onnx.TensorProto, dtype: DType, dims: tuple, count: int) -> n
     name, entry = _FIELDS[dtype]
     for other in _ENTRIES:
         if other != name and len(getattr(tensor, other)):
-            raise ModelError(f"a tensor of {dtype.name.lower()} has its data in {other}, not {name}")
+            raise ModelError(
+                f"a tensor of {dtype.name.lower()} has its data in {other}, not {name}")
     entries = getattr(tensor, name)
     expected = count
     if dtype in (DType.COMPLEX64, DType.COMPLEX128):
@@ -183,7 +185,8 @@ def _typed(tensor: onnx.TensorProto, dtype: DType, dims: tuple, count: int) -> n
         data[:] = [decode_text(item) for item in entries]
     else:
         # Small types stand bit by bit in the low end of a wider entry.
-        data = _true_or_false(np.asarray(entries, _ENTRIES[name]).astype(entry).view(np.uint8), dtype)
+        values = np.asarray(entries, _ENTRIES[name]).astype(entry)
+        data = _true_or_false(values.view(np.uint8), dtype)
     data.flags.writeable = False
     return data
 

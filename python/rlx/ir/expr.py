@@ -30,10 +30,12 @@ OPS: dict[str, tuple[int, Callable]] = {
     "not": (1, lambda a: int(not a)),
     "select": (3, lambda c, a, b: a if c else b),
     # Integer division; a zero divisor gives 0 (guards keep it from being used).
-    "truncdiv": (2, lambda a, b: 0 if b == 0 else int(abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)),
+    "truncdiv": (2, lambda a, b: 0 if b == 0
+                 else int(abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)),
     "floordiv": (2, lambda a, b: 0 if b == 0 else a // b),
     "mod": (2, lambda a, b: 0 if b == 0 else a % b),  # floor modulo, sign of the divisor
-    "div": (2, lambda a, b: float(a) / float(b) if b else math.copysign(math.inf, a) if a else math.nan),
+    "div": (2, lambda a, b: float(a) / float(b) if b
+            else math.copysign(math.inf, a) if a else math.nan),
     "floor": (1, lambda a: float(math.floor(a)) if math.isfinite(a) else a),
     "ceil": (1, lambda a: float(math.ceil(a)) if math.isfinite(a) else a),
     "round": (1, lambda a: float(round(a)) if math.isfinite(a) else a),  # half to even
@@ -45,7 +47,8 @@ OPS: dict[str, tuple[int, Callable]] = {
     "bcast": (2, lambda a, b: b if a == 1 else a),
 }
 _FLOAT_OPS = {"div", "floor", "ceil", "round", "sqrt", "to_float", "to_f32"}
-_INT_OPS = {"eq", "ne", "lt", "le", "and", "or", "not", "truncdiv", "floordiv", "mod", "to_int", "bcast"}
+_INT_OPS = {"eq", "ne", "lt", "le", "and", "or", "not", "truncdiv", "floordiv", "mod", "to_int",
+            "bcast"}
 
 
 class Symbol:
@@ -87,7 +90,8 @@ class Expr:
     def __repr__(self) -> str:
         if self.op == "symbol":
             return repr(self.args[0])
-        infix = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "eq": "==", "lt": "<"}
+        infix = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "eq": "==",
+                 "lt": "<"}
         if self.op in infix:
             return f"({self.args[0]} {infix[self.op]} {self.args[1]})"
         return f"{self.op}({', '.join(map(str, self.args))})"
@@ -158,7 +162,8 @@ def apply(op: str, *args: Number) -> Number:
         raise TypeError(f"{op} takes {count} arguments, got {len(args)}")
     if not any(isinstance(a, Expr) for a in args):
         return evaluate(*args)
-    floating = op in _FLOAT_OPS or (op not in _INT_OPS and any(is_float(a) for a in args[op == "select":]))
+    floating = op in _FLOAT_OPS or (
+        op not in _INT_OPS and any(is_float(a) for a in args[op == "select":]))
     if not floating and op in ("add", "sub", "mul"):
         linear = _linear_result(op, args)
         if linear is not None:
@@ -191,7 +196,8 @@ def _simplify(op: str, args: tuple) -> Number | None:
             return 0 if op == "mod" else a
         terms, constant = _linear(a)
         if b > 0 and constant % b == 0 and all(c % b == 0 for c in terms.values()):
-            return 0 if op == "mod" else _from_linear({t: c // b for t, c in terms.items()}, constant // b)
+            return 0 if op == "mod" else _from_linear({t: c // b for t, c in terms.items()},
+                                                      constant // b)
     if op == "floordiv" and isinstance(a, Expr) and a.op == "mul" and b in a.args:
         return a.args[1] if a.args[0] is b else a.args[0]
     if op == "to_int" and not is_float(a):
@@ -200,7 +206,8 @@ def _simplify(op: str, args: tuple) -> Number | None:
         inner = a.args[0]
         if isinstance(inner, Expr) and not inner.is_float and a.op == "to_float":
             return inner
-    if op in ("floor", "ceil", "round") and isinstance(a, Expr) and a.op in ("floor", "ceil", "round"):
+    roundings = ("floor", "ceil", "round")
+    if op in roundings and isinstance(a, Expr) and a.op in roundings:
         return a
     return None
 

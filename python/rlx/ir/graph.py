@@ -72,7 +72,8 @@ class Node:
 
     __slots__ = ("prim", "inputs", "outputs", "origin")
 
-    def __init__(self, prim, inputs: list[Value | None], outputs: list[Value | None], origin: Origin):
+    def __init__(self, prim, inputs: list[Value | None], outputs: list[Value | None],
+                 origin: Origin):
         self.prim, self.inputs, self.outputs, self.origin = prim, inputs, outputs, origin
         for v in outputs:
             if v is not None:
@@ -189,6 +190,7 @@ def tensor(dtype: DType, shape, name: str = "") -> Value:
 
 
 __all__ = [
-    "Alias", "Graph", "Guard", "Host", "If", "Loop", "Node", "OptionalType", "Origin", "STAGES", "Scan",
+    "Alias", "Graph", "Guard", "Host", "If", "Loop", "Node", "OptionalType", "Origin", "STAGES",
+    "Scan",
     "SequenceOp", "SequenceType", "TensorType", "Value", "tensor",
 ]

@@ -140,7 +140,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Softmax:
-    """x, *extra -> y along axis; log gives log-softmax. The prologue's result is what is normalised."""
+    """x, *extra -> y along axis; log gives log-softmax. The prologue's result is normalised."""
 
     axis: int
     log: bool = False
@@ -206,7 +206,7 @@ class Scatter:
 
 @dataclass(frozen=True, slots=True)
 class MovePart:
-    """One strided block: y[offsets + i] = transpose(x, perm)[starts + steps * i] for i < extents."""
+    """A strided block: y[offsets + i] = transpose(x, perm)[starts + steps * i], i < extents."""
 
     input: int
     perm: tuple[int, ...]
@@ -265,14 +265,15 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class NonMaxSuppression:
-    """boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold -> selected[n, 3], count[1]."""
+    """boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold
+    -> selected[n, 3], count[1]."""
 
     center_point_box: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Random:
-    """[x] -> y: Philox counter stream; kinds uniform(low, high), normal(mean, scale), bernoulli(p = x),
+    """[x] -> y: Philox counter stream; kinds uniform(low, high), normal(mean, scale), bernoulli(x),
     multinomial(log-probabilities x). Without a seed the Session draws one."""
 
     kind: str
@@ -283,7 +284,7 @@ class Random:
 
 @dataclass(frozen=True, slots=True)
 class Recurrent:
-    """x, w, r, b, sequence_lens, initial_h, initial_c, p -> y, y_h, y_c: "lstm", "gru", "rnn" as ONNX."""
+    """x, w, r, b, sequence_lens, initial_h, initial_c, p -> y, y_h, y_c: lstm, gru, rnn as ONNX."""
 
     kind: str
     hidden_size: int

@@ -101,7 +101,8 @@ def _pow(a, b):
         return np.power(a, b)
     power = np.vectorize(_integer_power, otypes=[object])
     a = np.asarray(a)
-    return _wrap(power(a.astype(object), np.asarray(b, object), 1 << (8 * a.dtype.itemsize)), a.dtype)
+    modulus = 1 << (8 * a.dtype.itemsize)
+    return _wrap(power(a.astype(object), np.asarray(b, object), modulus), a.dtype)
 
 
 def _integer_power(base, exponent, modulus):

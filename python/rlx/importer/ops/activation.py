@@ -55,7 +55,8 @@ def elu_1(b, x, *, alpha: float = 1.0, consumed_inputs=None):
 
 
 @op("Selu", since=6)
-def selu(b, x, *, alpha: float = 1.67326319217681884765625, gamma: float = 1.05070102214813232421875):
+def selu(b, x, *, alpha: float = 1.67326319217681884765625,
+         gamma: float = 1.05070102214813232421875):
     return _exponential(b, x, alpha, gamma)
 
 

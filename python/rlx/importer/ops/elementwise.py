@@ -168,7 +168,9 @@ def clip(b, x, low=None, high=None):
 
 @op("Clip", since=1)
 def clip_1(b, x, *, min: float | None = None, max: float | None = None, consumed_inputs=None):
-    return clip(b, x, None if min is None else b.like(min, x), None if max is None else b.like(max, x))
+    low = None if min is None else b.like(min, x)
+    high = None if max is None else b.like(max, x)
+    return clip(b, x, low, high)
 
 
 @op("Identity", since=1)

@@ -49,7 +49,7 @@ class ComputeBuilder(CoreBuilder):
     def conv(self, x: Value, w: Value, *, strides, dilations, pads_begin, pads_end, groups: int = 1,
              transposed: bool = False, spatial_out=None, x_zero: Value | None = None,
              w_zero: Value | None = None, dtype: DType | None = None) -> Value:
-        """NCHW convolution; spatial_out overrides the output's spatial dims (transposed needs it)."""
+        """NCHW convolution; spatial_out overrides the output's spatial dims (for transposed)."""
         rank = x.rank - 2
         if rank < 1 or w.rank != x.rank:
             raise ModelError("convolution takes x and w of one rank, at least 3",
