@@ -34,7 +34,7 @@ def if_(b, cond, *, then_branch, else_branch):
 
 
 @op("Loop", since=1)
-def loop(b, trip_count, cond, *carried, body):
+def loop(b, trip_count=None, cond=None, *carried, body):
     carried = list(carried)
     count = len(carried)
     trips = _constant_trips(b, trip_count, cond, body)

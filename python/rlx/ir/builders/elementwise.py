@@ -6,7 +6,7 @@ from rlx.ir.builders.core import TRACKED_LIMIT, TRACKED_TYPES, CoreBuilder
 from rlx.ir.expr import Number, apply, as_int, product
 from rlx.ir.graph import Value
 from rlx.ir.prims import Access, AxisMap, Region, RegionOp
-from rlx.ir.scalars import SCALARS
+from rlx.ir.scalars import SCALAR_OPS
 from rlx.ir.types import DType, TensorType
 
 # Scalar op -> its meaning on numbers; integer and float division differ.
@@ -28,7 +28,7 @@ class ElementwiseBuilder(CoreBuilder):
     def scalar(self, op: str, *xs: Value, dtype: DType | None = None) -> Value:
         """A scalar op (ir/scalars.py) over broadcast inputs; dtype defaults to the op's rule."""
         if dtype is None:
-            dtype = DType.BOOL if SCALARS[op].result == "bool" else xs[-1].dtype
+            dtype = SCALAR_OPS[op].result_dtype(xs[-1].dtype)
         tracked = self._on_numbers(op, xs, dtype)
         if tracked is not None:
             return tracked

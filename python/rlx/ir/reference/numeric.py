@@ -1,0 +1,82 @@
+"""Number formats of the references: widening to what is computed in, rounding to what is kept."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+from rlx.ir.types import DType
+
+_SMALL_INTS = {DType.INT4: (-8, 7), DType.UINT4: (0, 15), DType.INT2: (-2, 1), DType.UINT2: (0, 3)}
+
+
+def widen(x: np.ndarray, dtype: DType) -> np.ndarray:
+    """x in the type that references compute in: float64, complex128, or its own integer type."""
+    if dtype in (DType.COMPLEX64, DType.COMPLEX128):
+        return x.astype(np.complex128)
+    if dtype.is_float:
+        return x.astype(np.float64)
+    if dtype in _SMALL_INTS:
+        return x.astype(dtype.compute.numpy)
+    return x
+
+
+def store(x: np.ndarray, dtype: DType) -> np.ndarray:
+    """x, computed wide, rounded once to dtype."""
+    with np.errstate(all="ignore"):
+        return np.asarray(x).astype(dtype.numpy)
+
+
+def cast(x: np.ndarray, source: DType, target: DType, saturate: bool = True) -> np.ndarray:
+    """ONNX Cast of a wide array, giving a wide array that holds only values of `target`."""
+    with np.errstate(all="ignore"):
+        if target is DType.STRING or source is DType.STRING:
+            return _cast_text(x, target)
+        if target is DType.BOOL:
+            return x != 0
+        if target in (DType.COMPLEX64, DType.COMPLEX128):
+            return x.astype(target.numpy).astype(np.complex128)
+        if target.is_float:
+            return _to_float(np.real(x).astype(np.float64), source, target, saturate)
+        return _to_integer(np.real(x), target)
+
+
+def _to_float(x: np.ndarray, source: DType, target: DType, saturate: bool) -> np.ndarray:
+    if target in (DType.FLOAT64, DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16):
+        return x.astype(target.numpy).astype(np.float64)
+    limit = float(ml_dtypes.finfo(target.numpy).max)
+    if target is DType.FLOAT4E2M1:
+        x = np.where(np.isnan(x), 0.0, np.clip(x, -limit, limit))
+    elif saturate and target is not DType.FLOAT8E8M0:
+        # Round first: only what still lies above the largest value is cut to it.
+        x = np.where(np.abs(x) > limit, np.copysign(limit, x), x)
+    return x.astype(np.float32).astype(target.numpy).astype(np.float64)
+
+
+def _to_integer(x: np.ndarray, target: DType) -> np.ndarray:
+    if x.dtype.kind == "f":
+        x = np.where(np.isfinite(x), np.trunc(x), 0.0)
+        big = np.abs(x) >= 2.0**63
+        x = np.where(big, 0, x).astype(np.int64) if not big.any() else _big(x)
+    if target in _SMALL_INTS:
+        bits = 4 if target in (DType.INT4, DType.UINT4) else 2
+        low = x.astype(np.int64) & ((1 << bits) - 1)
+        signed = target in (DType.INT4, DType.INT2)
+        low = np.where(low >= 1 << (bits - 1), low - (1 << bits), low) if signed else low
+        return low.astype(target.compute.numpy)
+    return x.astype(target.numpy)
+
+
+def _big(x: np.ndarray) -> np.ndarray:
+    """Floats beyond int64, through uint64 where they fit."""
+    fits = np.where((x >= 0) & (x < 2.0**64), x, 0.0).astype(np.uint64)
+    small = np.where(np.abs(x) < 2.0**63, x, 0.0).astype(np.int64)
+    return np.where(np.abs(x) < 2.0**63, small.view(np.uint64), fits)
+
+
+def _cast_text(x: np.ndarray, target: DType) -> np.ndarray:
+    if target is DType.STRING:
+        return np.array([str(v) for v in x.reshape(-1).tolist()], object).reshape(x.shape)
+    kind = float if target.is_float else int
+    flat = [kind(v) for v in x.reshape(-1).tolist()]
+    return widen(np.array(flat).astype(target.numpy).reshape(x.shape), target)
