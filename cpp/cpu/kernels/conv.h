@@ -1,0 +1,36 @@
+// A convolution at known sizes, always with three spatial axes; what every conv kernel reads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace rlx::cpu {
+
+// Where an operand's elements are: batch, channel and space strides, counted in elements.
+struct ImageStrides {
+  int64_t batch = 0, channel = 0;
+  int64_t space[3] = {0, 0, 0};
+};
+
+// Missing spatial axes come first, with extent 1. Padding behind the input follows from `out`.
+struct ConvGeometry {
+  int spatial = 0;  // how many of the axes the primitive has: the last ones
+  int64_t batch = 0, groups = 1;
+  int64_t in_channels = 0, out_channels = 0;  // of all groups
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
+  int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, pad[3] = {0, 0, 0};
+  bool transposed = false;
+  ImageStrides x, y;
+
+  int64_t in_per_group() const { return in_channels / groups; }
+  int64_t out_per_group() const { return out_channels / groups; }
+  int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  int64_t in_pixels() const { return in[0] * in[1] * in[2]; }
+  int64_t out_pixels() const { return out[0] * out[1] * out[2]; }
+};
+
+// For one axis, which input coordinate each (output coordinate, kernel tap) reads; -1 in padding.
+std::vector<int32_t> tap_sources(const ConvGeometry& geometry, int axis);
+
+}  // namespace rlx::cpu

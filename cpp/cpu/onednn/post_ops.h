@@ -1,0 +1,24 @@
+// Turns a chain of named epilogue operations into a primitive's bias and post-ops.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "backend.h"
+#include "cpu/onednn/body.h"
+#include "cpu/select/epilogue.h"
+
+namespace rlx::cpu::onednn {
+
+struct PostOpPlan {
+  Attributes attributes;
+  int bias = -1;                    // the operand that a leading per-channel add names
+  std::vector<Argument> arguments;  // operands of the binary post-ops
+};
+
+// `dims` and `strides` are the result's, in oneDNN's order (batch, channel, space). Without
+// `take_bias` a leading add stays a post-op.
+PostOpPlan plan_post_ops(const Epilogue& epilogue, std::span<const int64_t> dims,
+                         std::span<const int64_t> strides, bool take_bias);
+
+}  // namespace rlx::cpu::onednn
