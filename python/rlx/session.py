@@ -103,15 +103,20 @@ class Session:
 
     def _facts(self, given: dict[str, Any], denied: frozenset[str]) -> Facts:
         graph = self._model.graph
-        ranks, shapes, values = {}, {}, {}
+        ranks, shapes, values, present = {}, {}, {}, {}
         for kind, name in self._needs:
+            if kind == "presence":
+                present[name] = given.get(name) is not None
+                continue
             if name in graph.inputs:
                 if given.get(name) is None:
                     raise InputError(f"input {name!r} is missing")
-                x = np.asarray(given[name])
+                x = given[name]
             else:
-                facts = Facts(ranks, shapes, values, frozenset(), denied)
+                facts = Facts(ranks, shapes, values, present, frozenset(), denied)
                 x = self._executable(facts, (name,)).run(given)[name]
+            if isinstance(x, list):
+                x = x[0] if x else np.zeros(0)
             if kind == "rank":
                 ranks[name] = x.ndim
             elif kind == "shape":
@@ -119,7 +124,7 @@ class Session:
             else:
                 values[name] = x
         fed = frozenset(name for name in graph.defaults if given.get(name) is not None)
-        return Facts(ranks, shapes, values, fed, denied)
+        return Facts(ranks, shapes, values, present, fed, denied)
 
     def _executable(self, facts: Facts, outputs: tuple[str, ...] | None = None) -> Any:
         key = (facts.key(), outputs)

@@ -17,7 +17,7 @@ from rlx.importer.types import proto_of, type_of
 from rlx.ir.build import Specialise
 from rlx.ir.expr import Symbol, apply, symbol
 from rlx.ir.graph import Graph, Guard, Origin, Value
-from rlx.ir.types import TensorType
+from rlx.ir.types import OptionalType, SequenceType, TensorType
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Facts:
     ranks: dict[str, int] = field(default_factory=dict)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     values: dict[str, np.ndarray] = field(default_factory=dict)
+    present: dict[str, bool] = field(default_factory=dict)  # optional inputs
     fed: frozenset[str] = frozenset()      # overridable initializers that the caller feeds
     denied: frozenset[str] = frozenset()   # assumptions that do not hold
 
@@ -34,7 +35,7 @@ class Facts:
         """A hashable form, equal for equal facts."""
         values = tuple(sorted((k, v.shape, v.tobytes()) for k, v in self.values.items()))
         return (tuple(sorted(self.ranks.items())), tuple(sorted(self.shapes.items())), values,
-                self.fed, self.denied)
+                tuple(sorted(self.present.items())), self.fed, self.denied)
 
 
 def import_model(model: LoadedModel, facts: Facts = Facts(),
@@ -70,6 +71,13 @@ class _Importer:
     def input(self, b: ImportBuilder, name: str, proto) -> Value:
         value = Value(TensorType(None, ()), name)
         value.type = type_of(proto, lambda: self.rank(value))
+        if isinstance(value.type, OptionalType):
+            if name not in self.facts.present:
+                raise Specialise("presence", value, "an optional input decides the program")
+            if self.facts.present[name]:
+                value.type = value.type.element
+        if isinstance(value.type, SequenceType) and name in self.facts.ranks:
+            value.type = SequenceType(value.type.dtype, self.facts.ranks[name])
         if isinstance(value.type, TensorType):
             value.type = TensorType(value.dtype, self.input_dims(b, value))
             if name in self.facts.values:

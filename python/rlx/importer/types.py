@@ -18,22 +18,20 @@ def type_of(proto: onnx.TypeProto, rank: Callable[[], int]) -> Type:
     if kind == "sequence_type":
         inner = proto.sequence_type.elem_type
         if inner.WhichOneof("value") == "tensor_type":
-            return SequenceType(None, DType(inner.tensor_type.elem_type))
+            tensor = inner.tensor_type
+            known = tensor.HasField("shape")
+            return SequenceType(DType(tensor.elem_type), len(tensor.shape.dim) if known else None)
         raise UnsupportedError(f"sequences of {inner.WhichOneof('value')} are not supported")
     if kind == "optional_type":
-        inner = proto.optional_type.elem_type
-        if inner.WhichOneof("value") == "tensor_type":
-            return OptionalType(TensorType(DType(inner.tensor_type.elem_type), ()))
-        return OptionalType(type_of(inner, rank))
+        return OptionalType(type_of(proto.optional_type.elem_type, rank))
     raise UnsupportedError(f"values of type {kind} are not supported")
 
 
 def _tensor(proto: onnx.TypeProto.Tensor, rank: Callable[[], int]) -> TensorType:
-    dtype = DType(proto.elem_type)
     if not proto.HasField("shape"):
-        return TensorType(dtype, ("",) * rank())
+        return TensorType(DType(proto.elem_type), ("",) * rank())
     dims = tuple(d.dim_value if d.HasField("dim_value") else d.dim_param for d in proto.shape.dim)
-    return TensorType(dtype, dims)
+    return TensorType(DType(proto.elem_type), dims)
 
 
 def proto_of(type: Type) -> onnx.TypeProto:
@@ -43,5 +41,6 @@ def proto_of(type: Type) -> onnx.TypeProto:
         return onnx.helper.make_tensor_type_proto(int(type.dtype), dims)
     if isinstance(type, OptionalType):
         return onnx.helper.make_optional_type_proto(proto_of(type.element))
-    element = type.element if type.element is not None else TensorType(type.dtype, ())
-    return onnx.helper.make_sequence_type_proto(proto_of(element))
+    dims = None if type.rank is None else [None] * type.rank
+    element = onnx.helper.make_tensor_type_proto(int(type.dtype), dims)
+    return onnx.helper.make_sequence_type_proto(element)

@@ -88,13 +88,20 @@ class Expr:
         return found
 
     def __repr__(self) -> str:
+        return self._text(4)
+
+    def _text(self, depth: int) -> str:
+        """Readable text; deep parts are cut, since shared parts could make it endless."""
         if self.op == "symbol":
             return repr(self.args[0])
+        if depth == 0:
+            return "..."
+        parts = [a._text(depth - 1) if isinstance(a, Expr) else str(a) for a in self.args]
         infix = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "eq": "==",
                  "lt": "<"}
         if self.op in infix:
-            return f"({self.args[0]} {infix[self.op]} {self.args[1]})"
-        return f"{self.op}({', '.join(map(str, self.args))})"
+            return f"({parts[0]} {infix[self.op]} {parts[1]})"
+        return f"{self.op}({', '.join(parts)})"
 
     def __add__(self, other):
         return apply("add", self, other)

@@ -127,10 +127,10 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class SequenceOp:
-    """Sequence and optional handling in the executor.
+    """Sequences in the executor.
 
     kinds: construct, empty, at, insert, erase, length, concat(axis, new_axis), split(axis,
-    keepdims), optional, has_element, get_element. `dtype` types an empty sequence.
+    keepdims). `dtype` types an empty sequence.
     """
 
     kind: str

@@ -136,19 +136,18 @@ class TensorType:
 
 @dataclass(frozen=True, slots=True)
 class SequenceType:
-    """A sequence whose elements have one element type; ranks and lengths belong to the run."""
+    """A sequence of tensors of one element type; rank is theirs where it is known and equal."""
 
-    element: TensorType | SequenceType | OptionalType | None
-    dtype: DType | None = None
+    dtype: DType
+    rank: int | None = None
 
     def __str__(self) -> str:
-        inner = self.element if self.element is not None else (self.dtype and self.dtype.name)
-        return f"seq({inner})"
+        return f"seq({self.dtype.name.lower()})"
 
 
 @dataclass(frozen=True, slots=True)
 class OptionalType:
-    """An optional value: present or absent at run time."""
+    """An absent optional value: one that is present has its element's type instead."""
 
     element: TensorType | SequenceType
 

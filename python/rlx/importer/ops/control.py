@@ -47,7 +47,8 @@ def loop(b, trip_count=None, cond=None, *carried, body):
         changed = _changed_dims(child.inputs[2:], child.outputs[1:1 + count])
         if not any(changed):
             break
-        types = [_forget(t, axes) for t, axes in zip(types, changed)]
+        types = [_forget(t, axes) if isinstance(t, TensorType) else end.type
+                 for t, axes, end in zip(types, changed, child.outputs[1:])]
     else:
         raise UnsupportedError("the types of the loop's carried values do not settle")
     outputs = _carried_outputs(child, carried, child.outputs[1:1 + count])
@@ -141,7 +142,7 @@ def _changed_dims(before: list[Value], after: list[Value]) -> list[tuple[int, ..
     result = []
     for x, y in zip(before, after):
         if not isinstance(x.type, TensorType):
-            result.append(())
+            result.append(() if x.type == y.type else (0,))
             continue
         if not _same_form(x.type, y.type):
             raise UnsupportedError("a carried value changes its rank or type in the loop",

@@ -21,7 +21,8 @@ FOLD_LIMIT = 1 << 14      # elements a constant result may have to be computed w
 class Specialise(Exception):
     """The import needs a concrete fact of the run: the Session imports again with it fixed.
 
-    kind "value": the elements of `value`; "shape": its dims; "rank": its rank.
+    kind "value": the elements of `value`; "shape": its dims; "rank": its rank (of a sequence:
+    its elements'); "presence": whether an optional input is given.
     """
 
     def __init__(self, kind: str, value: Value, why: str):
