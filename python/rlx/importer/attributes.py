@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import onnx
 
 from rlx.errors import ModelError
-from rlx.importer.loaded import AttributeRef
+from rlx.importer.loaded import LONG_LIST, AttributeRef
 from rlx.importer.tensors import decode_text
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ _READ: dict[int, _ReadAs] = {
     _A.GRAPH: lambda loader, a: loader.graph(a.g),
     _A.SPARSE_TENSOR: lambda loader, a: loader.tensors.sparse(a.sparse_tensor, "attribute"),
     _A.TYPE_PROTO: lambda loader, a: a.tp,
-    _A.FLOATS: lambda loader, a: list(a.floats),
-    _A.INTS: lambda loader, a: list(a.ints),
-    _A.STRINGS: lambda loader, a: [decode_text(s) for s in a.strings],
+    _A.FLOATS: lambda loader, a: _numbers(a.floats, np.float32),
+    _A.INTS: lambda loader, a: _numbers(a.ints, np.int64),
+    _A.STRINGS: lambda loader, a: _texts(a.strings),
     _A.TENSORS: lambda loader, a: [loader.tensors.weight(t, "attribute") for t in a.tensors],
     _A.GRAPHS: lambda loader, a: [loader.graph(g) for g in a.graphs],
     _A.SPARSE_TENSORS: lambda loader, a: [
@@ -57,6 +58,16 @@ def read_attribute(loader: GraphLoader, attribute: onnx.AttributeProto) -> Any:
     if read is None:
         raise ModelError(f"attribute {attribute.name!r} has the unknown type {attribute.type}")
     return read(loader, attribute)
+
+
+def _numbers(values: Sequence, dtype: type) -> list | np.ndarray:
+    return values[:] if len(values) <= LONG_LIST else np.asarray(values, dtype)
+
+
+def _texts(values: Sequence[bytes]) -> list[str]:
+    # Long lists repeat a few words.
+    known: dict[bytes, str] = {}
+    return [known.get(v) or known.setdefault(v, decode_text(v)) for v in values]
 
 
 def _type_by_content(attribute: onnx.AttributeProto) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import onnx
 
@@ -88,8 +89,7 @@ class GraphLoader:
         nodes = [self.node(proto) for proto in protos]
         given = set(given)
         producer = self._producers(nodes, given)
-        reads = [[*node.input, *(n for _, g in node.subgraphs() for n in g.captures)]
-                 for node in nodes]
+        reads = [_reads(node) for node in nodes]
         self.names |= given
         self.names.update(producer)
         try:
@@ -127,20 +127,28 @@ class GraphLoader:
         """A node with its attributes read."""
         node = LoadedNode(
             proto.op_type, opsets.domain_name(proto.domain), proto.name,
-            list(proto.input), list(proto.output), {}, proto.overload,
+            proto.input[:], proto.output[:], {}, proto.overload,
         )
-        if not node.op_type or not all(map(_is_text, (
-                node.op_type, node.domain, node.name, node.overload, *node.input, *node.output))):
-            raise ModelError("a node has no op_type, or a name that is not UTF-8", node=str(node))
-        opsets.require_domain(self.imports, node.domain, node.op_type, node.label)
+        try:
+            # The protobuf package gives bytes for text that is not UTF-8; join refuses them.
+            "".join((node.op_type, node.domain, node.name, *node.input, *node.output))
+        except TypeError:
+            raise ModelError("a node has a name that is not UTF-8", node=str(node)) from None
+        if not node.op_type:
+            raise ModelError("a node has no op_type", node=node.label)
+        if node.domain not in self.imports:
+            opsets.require_domain(self.imports, node.domain, node.op_type, node.label)
         if proto.attribute:
             with context("reading the attributes of", node):
-                for attribute in proto.attribute:
-                    name = attribute.name
-                    if not name or name in node.attributes:
-                        raise ModelError(f"the node lists the attribute {name!r} twice, or unnamed")
-                    node.attributes[name] = read_attribute(self, attribute)
+                self._attributes(proto, node.attributes)
         return node
+
+    def _attributes(self, proto: onnx.NodeProto, values: dict[str, Any]) -> None:
+        for attribute in proto.attribute:
+            name = attribute.name
+            if not isinstance(name, str) or not name or name in values:
+                raise ModelError(f"the node has the attribute {name!r} twice, or without a name")
+            values[name] = read_attribute(self, attribute)
 
     def refuse_undefined(self, captures: dict[str, str]) -> None:
         """Raise ModelError if a name is left that nothing around defines."""
@@ -152,15 +160,16 @@ class GraphLoader:
             )
 
 
-def _is_text(name: object) -> bool:
-    # The protobuf package gives bytes for a string field that is not UTF-8.
-    return isinstance(name, str)
-
-
 def _check_names(names: list[str], what: str) -> None:
     if len(set(names)) < len(names) or not all(isinstance(name, str) and name for name in names):
         bad = next(n for n in names if not isinstance(n, str) or not n or names.count(n) > 1)
         raise ModelError(f"{what} {bad!r} is listed twice, or has no usable name")
+
+
+def _reads(node: LoadedNode) -> list[str]:
+    """The names a node needs, those that its subgraphs capture too."""
+    captured = [name for _, graph in node.subgraphs() for name in graph.captures]
+    return node.input + captured if captured else node.input
 
 
 def _reader(node: LoadedNode, name: str) -> str:

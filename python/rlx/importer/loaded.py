@@ -18,6 +18,9 @@ from rlx.ir.types import DType
 if TYPE_CHECKING:
     from rlx.importer.functions import FunctionTable
 
+# Lists of numbers longer than this (tables of tree ensembles) are arrays: 100 times faster.
+LONG_LIST = 1024
+
 
 @dataclass(slots=True, eq=False)
 class Weight:
@@ -74,7 +77,8 @@ class AttributeRef:
 @dataclass(slots=True, eq=False)
 class LoadedNode:
     """A node. `attributes` are int, float, str, Weight, LoadedGraph, onnx.TypeProto or lists of
-    these, sparse tensors made dense; in an unexpanded function body also AttributeRef.
+    these, sparse tensors made dense; more than LONG_LIST numbers are a NumPy array (int64 or
+    float32); in an unexpanded function body also AttributeRef.
 
     Absent optional inputs and outputs are "". The domain "ai.onnx" is spelled "".
     """
@@ -95,9 +99,10 @@ class LoadedNode:
     def subgraphs(self) -> Iterator[tuple[str, LoadedGraph]]:
         """The graphs among the attributes, with the attribute's name."""
         for key, value in self.attributes.items():
-            for item in value if isinstance(value, list) else (value,):
-                if isinstance(item, LoadedGraph):
-                    yield key, item
+            if isinstance(value, LoadedGraph):
+                yield key, value
+            elif isinstance(value, list) and value and isinstance(value[0], LoadedGraph):
+                yield from ((key, graph) for graph in value)
 
     def __str__(self) -> str:
         return f"{self.op_type} node {self.label!r}"

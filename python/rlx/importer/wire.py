@@ -87,7 +87,10 @@ class _Scan:
             if key & 7 != 2:
                 pos = self.skip(key, pos, end, depth)
                 continue
-            length, body = varint(pos, end)
+            # One and two bytes are the lengths of nearly all fields; varint() takes the others.
+            length, body = buffer[pos] if pos < end else 0x80, pos + 1
+            if length >= 0x80:
+                length, body = varint(pos, end)
             pos = body + length
             if pos > end:
                 raise _broken(start, f"field {key >> 3} needs {length} bytes, {end - body} are left")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx
 
 from rlx.importer.loaded import LoadedGraph, LoadedNode, Weight
@@ -37,6 +38,8 @@ def _graph(tensors: TensorReader, graph: LoadedGraph) -> onnx.GraphProto:
 
 
 def _attribute(tensors: TensorReader, name: str, value: Any) -> onnx.AttributeProto:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     items = value if isinstance(value, list) else [value]
     if not items:
         # An empty list reads back as an empty list whatever its type.
