@@ -17,7 +17,7 @@ from rlx.importer.attributes import read_attribute
 from rlx.importer.graphs import GraphLoader
 from rlx.importer.instance import Instance
 from rlx.importer.loaded import FunctionBody, LoadedGraph, LoadedNode
-from rlx.importer.schema_bodies import schema_body
+from rlx.importer.schema_bodies import SchemaBody, schema_body
 
 # More nodes than any real model has; functions that call functions can multiply beyond any bound.
 MAX_NODES = 5_000_000
@@ -27,15 +27,21 @@ Key = tuple[str, str, str]  # domain, name, overload
 
 @dataclass(slots=True, eq=False)
 class Template:
-    """A function as read: its nodes still have formal names and AttributeRefs."""
+    """A function as read: its nodes still have formal names and AttributeRefs.
+
+    `attributes` are the names that a call may give, None if a schema says which. `outer` is as
+    in SchemaBody.
+    """
 
     name: str
     inputs: list[str]
     outputs: list[str]
-    attributes: set[str] | None  # the names a call may give; None: whatever its schema says
+    attributes: set[str] | None
     defaults: dict[str, Any]
     nodes: list[LoadedNode]
+    defined: set[str]
     imports: dict[str, int]
+    outer: dict[str, str]
 
 
 class FunctionTable:
@@ -43,7 +49,6 @@ class FunctionTable:
 
     def __init__(self, protos: Iterable[onnx.FunctionProto], loader: GraphLoader) -> None:
         self.loader = loader
-        self.names = loader.names
         self.protos: dict[Key, onnx.FunctionProto] = {}
         self.templates: dict[Key, Template] = {}
         for proto in protos:
@@ -75,11 +80,11 @@ class FunctionTable:
             if key in self.protos:
                 template = self._template(key)
             else:
-                found = schema_body(self.loader.tensors, node, imports, input_types, self.names)
-                if found is None:
+                tensors, taken = self.loader.tensors, self.loader.names
+                body = schema_body(tensors, node, imports, input_types, taken)
+                if body is None:
                     return None
-                proto, node, defaults = found
-                template = self._read(proto, imports, defaults, None, node)
+                template = self._read(body, imports, None)
             return self._instantiate(template, node)
 
     def _template(self, key: Key) -> Template:
@@ -87,29 +92,28 @@ class FunctionTable:
             proto = self.protos[key]
             with context("reading the function", _shown(key)):
                 formal = {*proto.attribute, *(a.name for a in proto.attribute_proto)}
-                self.templates[key] = self._read(proto, self.loader.imports, {}, formal, None)
+                body = SchemaBody(proto, {})
+                self.templates[key] = self._read(body, self.loader.imports, formal)
         return self.templates[key]
 
     def _read(
-        self,
-        proto: onnx.FunctionProto,
-        outer_imports: dict[str, int],
-        defaults: dict[str, onnx.AttributeProto],
-        formal: set[str] | None,
-        call: LoadedNode | None,
+        self, body: SchemaBody, outer_imports: dict[str, int], attributes: set[str] | None
     ) -> Template:
+        proto = body.proto
         imports = {**outer_imports, **opsets.read_imports(proto.opset_import)}
         loader = GraphLoader(
             self.loader.tensors, imports, self.loader.ir_version, set(), in_function=True
         )
         inputs, outputs = list(proto.input), list(proto.output)
-        nodes, captures = loader.nodes(proto.node, inputs, outputs)
-        # What the call's own graphs capture stands in the body too and is defined around the call.
-        around = {name for _, g in call.subgraphs() for name in g.captures} if call else set()
-        loader.refuse_undefined({n: reader for n, reader in captures.items() if n not in around})
-        defaults = {**defaults, **{a.name: a for a in proto.attribute_proto}}
+        # Which outputs a body has may depend on the call, so they are looked at when it is known.
+        nodes, captures = loader.nodes(proto.node, inputs, ())
+        loader.refuse_undefined({n: by for n, by in captures.items() if n not in body.outer})
+        defined = {*inputs, *(name for node in nodes for name in node.output)}
+        defaults = {**body.defaults, **{a.name: a for a in proto.attribute_proto}}
         values = {name: read_attribute(loader, a) for name, a in defaults.items()}
-        return Template(proto.name, inputs, outputs, formal, values, nodes, imports)
+        return Template(
+            proto.name, inputs, outputs, attributes, values, nodes, defined, imports, body.outer
+        )
 
     def _instantiate(self, template: Template, node: LoadedNode) -> FunctionBody:
         for count, formal, what in (
@@ -128,9 +132,15 @@ class FunctionTable:
                 f"the node gives its function the unknown attributes {sorted(unknown)}",
                 node=node.label, op=node.op_type, expected=sorted(template.attributes),
             )
+        for formal, actual in zip(template.outputs, node.output):
+            if actual and formal not in template.defined:
+                raise ModelError(
+                    f"the function's output {formal!r} is defined nowhere in it",
+                    node=node.label, op=node.op_type,
+                )
         values = {**template.defaults, **node.attributes}
-        instance = Instance(node, values, self.names)
-        nodes = instance.body(template.inputs, template.outputs, template.nodes)
+        instance = Instance(node, values, self.loader.names)
+        nodes = instance.body(template.inputs, template.outputs, template.nodes, template.outer)
         return FunctionBody(template.name, nodes, dict(template.imports))
 
     def _measure(self, key: Key, calls: tuple[Key, ...] = ()) -> int:

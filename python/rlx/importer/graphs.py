@@ -113,7 +113,7 @@ class GraphLoader:
                 if not name:
                     continue
                 if name in producer or name in given:
-                    other = f"{nodes[producer[name]]}" if name in producer else "an input of the graph"
+                    other = nodes[producer[name]] if name in producer else "an input of the graph"
                     raise ModelError(
                         f"the value {name!r} is defined twice, by {other} and by {node}",
                         node=node.label,
@@ -153,7 +153,8 @@ class GraphLoader:
     def refuse_undefined(self, captures: dict[str, str]) -> None:
         """Raise ModelError if a name is left that nothing around defines."""
         for name, reader in captures.items():
-            close = difflib.get_close_matches(name, self.names, 1) if len(self.names) < 10000 else []
+            few = len(self.names) < 10_000  # comparing with all takes a second for 10 000
+            close = difflib.get_close_matches(name, self.names, 1) if few else []
             raise ModelError(
                 f"{reader} needs the value {name!r}, which nothing defines",
                 remedy=f"did the exporter mean {close[0]!r}?" if close else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from rlx.importer.loaded import AttributeRef, LoadedGraph, LoadedNode
@@ -11,18 +11,32 @@ _ABSENT = object()
 
 
 class Instance:
-    """Renames so that what a body defines is unlike any name in `names`, which grows by it."""
+    """Makes the names of one use: the same each time, and unlike those of any other.
 
-    def __init__(self, caller: LoadedNode, attributes: dict[str, Any], names: set[str]) -> None:
-        self.caller, self.attributes, self.names = caller, attributes, names
-        self.prefix = caller.name or next(filter(None, caller.output), caller.op_type)
+    `taken` are the names of the whole model. A new name is a path, the caller's and a last part
+    without "/", so that names of two instances differ as their paths do; and a path is the first
+    output of a node of the model, or stands in the inner node as unlike any such output.
+    """
+
+    def __init__(
+        self, caller: LoadedNode, attributes: dict[str, Any], taken: Collection[str]
+    ) -> None:
+        self.caller, self.attributes, self.taken = caller, attributes, taken
+        self.path = caller.path or next(filter(None, caller.output), caller.label)
+        self.made: set[str] = set()
 
     def body(
-        self, inputs: Sequence[str], outputs: Sequence[str], nodes: Sequence[LoadedNode]
+        self,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        nodes: Sequence[LoadedNode],
+        outer: dict[str, str],
     ) -> list[LoadedNode]:
-        """The nodes with formal inputs and outputs replaced by the caller's."""
+        """The nodes with formal inputs and outputs replaced by the caller's; `outer` gives further
+        names of the body that mean values around the caller."""
         given, wanted = self.caller.input, self.caller.output
-        scope = {formal: given[i] if i < len(given) else "" for i, formal in enumerate(inputs)}
+        scope = dict(outer)
+        scope |= {formal: given[i] if i < len(given) else "" for i, formal in enumerate(inputs)}
         passed_on: list[tuple[str, str]] = []
         for formal, actual in zip(outputs, wanted):
             if not actual:
@@ -34,7 +48,7 @@ class Instance:
                 scope[formal] = actual
         body = self._nodes(nodes, scope)
         body += [
-            LoadedNode("Identity", "", self._inner("Identity"), [name], [actual], {})
+            LoadedNode("Identity", "", f"{self.path}/Identity", [name], [actual], {})
             for name, actual in passed_on
         ]
         return body
@@ -45,9 +59,9 @@ class Instance:
             inputs = [self._read(name, scope) for name in node.input]
             attributes = self._attributes(node.attributes, scope)
             outputs = [self._define(name, scope) for name in node.output]
+            path = self.fresh(node.name or node.op_type)
             copies.append(LoadedNode(
-                node.op_type, node.domain, self._inner(node.name or node.op_type),
-                inputs, outputs, attributes, node.overload,
+                node.op_type, node.domain, path, inputs, outputs, attributes, node.overload, path
             ))
         return copies
 
@@ -69,10 +83,10 @@ class Instance:
         scope = dict(outer)
         own = dict.fromkeys((*graph.inputs, *graph.initializers))
         for name in own:
-            scope[name] = self._fresh(name)
+            scope[name] = self.fresh(name)
         for node in graph.nodes:
             for name in filter(None, node.output):
-                scope[name] = self._fresh(name)
+                scope[name] = self.fresh(name)
         return LoadedGraph(
             name=graph.name,
             nodes=self._nodes(graph.nodes, scope),
@@ -91,17 +105,15 @@ class Instance:
 
     def _define(self, name: str, scope: dict[str, str]) -> str:
         if name and name not in scope:
-            scope[name] = self._fresh(name)
+            scope[name] = self.fresh(name)
         return scope.get(name, "")
 
-    def _inner(self, name: str) -> str:
-        return f"{self.prefix}/{name}"
-
-    def _fresh(self, name: str) -> str:
-        unused = base = self._inner(name)
+    def fresh(self, name: str) -> str:
+        """A new name that reminds of `name`."""
+        new = base = f"{self.path}/{name.replace('/', '.')}"
         count = 1
-        while unused in self.names:
+        while new in self.taken or new in self.made:
             count += 1
-            unused = f"{base}:{count}"
-        self.names.add(unused)
-        return unused
+            new = f"{base}:{count}"
+        self.made.add(new)
+        return new

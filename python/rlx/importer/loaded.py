@@ -80,7 +80,8 @@ class LoadedNode:
     these, sparse tensors made dense; more than LONG_LIST numbers are a NumPy array (int64 or
     float32); in an unexpanded function body also AttributeRef.
 
-    Absent optional inputs and outputs are "". The domain "ai.onnx" is spelled "".
+    Absent optional inputs and outputs are "". The domain "ai.onnx" is spelled "". `path` is unlike
+    any other node's, and set only in expanded function bodies.
     """
 
     op_type: str
@@ -90,6 +91,7 @@ class LoadedNode:
     output: list[str]
     attributes: dict[str, Any]
     overload: str = ""
+    path: str = ""
 
     @property
     def label(self) -> str:

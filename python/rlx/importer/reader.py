@@ -20,7 +20,7 @@ from rlx.importer.functions import FunctionTable
 from rlx.importer.graphs import GraphLoader
 from rlx.importer.loaded import LoadedModel
 from rlx.importer.source import Source, map_file, open_file
-from rlx.importer.tensors import TensorReader
+from rlx.importer.tensors import TensorReader, element_type
 from rlx.importer.wire import Cut, cut_raw_data
 
 
@@ -102,6 +102,9 @@ def _load(proto: onnx.ModelProto, tensors: TensorReader, path: str | None) -> Lo
     names: set[str] = set()
     loader = GraphLoader(tensors, imports, proto.ir_version, names)
     graph = loader.main(proto.graph)
+    for name, declared in graph.inputs.items():
+        with context("checking the type of input", repr(name)):
+            _check_type(declared)
     functions = FunctionTable(proto.functions, loader)
     functions.check_size(graph)
     return LoadedModel(
@@ -113,3 +116,14 @@ def _load(proto: onnx.ModelProto, tensors: TensorReader, path: str | None) -> Lo
         producer=f"{proto.producer_name} {proto.producer_version}".strip(),
         metadata={entry.key: entry.value for entry in proto.metadata_props},
     )
+
+
+def _check_type(declared: onnx.TypeProto) -> None:
+    """Refuse an input whose type is missing or has an element type that is none."""
+    kind = declared.WhichOneof("value")
+    if kind in ("tensor_type", "sparse_tensor_type"):
+        element_type(getattr(declared, kind).elem_type)
+    elif kind in ("sequence_type", "optional_type"):
+        _check_type(getattr(declared, kind).elem_type)
+    elif kind is None:
+        raise ModelError("the model declares no type")

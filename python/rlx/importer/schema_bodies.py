@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 
 import onnx
 from onnx import defs
@@ -13,7 +14,16 @@ from rlx.importer.loaded import LoadedGraph, LoadedNode
 from rlx.importer.tensors import TensorReader
 from rlx.importer.writing import write_node
 
-Body = tuple[onnx.FunctionProto, LoadedNode, dict[str, onnx.AttributeProto]]
+
+
+@dataclass(slots=True)
+class SchemaBody:
+    """The function that defines a node, the defaults of its attributes, and the names in it that
+    mean values around the node (captured by the node's own graphs)."""
+
+    proto: onnx.FunctionProto
+    defaults: dict[str, onnx.AttributeProto]
+    outer: dict[str, str] = field(default_factory=dict)
 
 
 def schema_body(
@@ -21,20 +31,20 @@ def schema_body(
     node: LoadedNode,
     imports: dict[str, int],
     input_types: Sequence[onnx.TypeProto | None],
-    names: set[str],
-) -> Body | None:
-    """The function that defines a node, the node as the function sees it, and the defaults of its
-    attributes; None if the standard defines the node's operator by words only."""
+    taken: Collection[str],
+) -> SchemaBody | None:
+    """A node's function, or None if the standard defines the node's operator by words only."""
     version = imports.get(node.domain, 0)
     if not defs.has(node.op_type, max_inclusive_version=version, domain=node.domain):
         return None
     schema = defs.get_schema(node.op_type, version, node.domain)
+    outer: dict[str, str] = {}
     if schema.has_function:
         chosen = _choose(schema.function_opset_versions, version)
         body = schema.get_function_with_opset_version(chosen)
     elif schema.has_context_dependent_function:
         chosen = _choose(schema.context_dependent_function_opset_versions, version)
-        node = _with_unique_graphs(node, names)
+        node, outer = _with_unique_graphs(node, taken)
         body = _build(schema, chosen, tensors, node, input_types)
     else:
         return None
@@ -46,7 +56,7 @@ def schema_body(
         for name, attribute in schema.attributes.items()
         if attribute.default_value.name
     }
-    return proto, node, defaults
+    return SchemaBody(proto, defaults, outer)
 
 
 def _choose(versions: Sequence[int], version: int) -> int:
@@ -79,14 +89,17 @@ def _build(
     return body
 
 
-def _with_unique_graphs(node: LoadedNode, names: set[str]) -> LoadedNode:
-    """The node with its graphs renamed: a built body mixes their names with its own."""
-    if not any(True for _ in node.subgraphs()):
-        return node
-    instance = Instance(node, {}, names)
-    return LoadedNode(
-        node.op_type, node.domain, node.name, node.input, node.output,
-        {key: instance.graph(value, {}) if isinstance(value, LoadedGraph) else value
-         for key, value in node.attributes.items()},
-        node.overload,
-    )
+def _with_unique_graphs(
+    node: LoadedNode, taken: Collection[str]
+) -> tuple[LoadedNode, dict[str, str]]:
+    """The node with all names in its graphs made unlike those of a built body, which mixes them
+    with its own, and what the new names of captured values stand for."""
+    captured = dict.fromkeys(name for _, graph in node.subgraphs() for name in graph.captures)
+    instance = Instance(node, {}, taken)
+    scope = {name: instance.fresh(name) for name in captured}
+    attributes = {
+        key: instance.graph(value, scope) if isinstance(value, LoadedGraph) else value
+        for key, value in node.attributes.items()
+    }
+    renamed = replace(node, attributes=attributes)
+    return renamed, {new: name for name, new in scope.items()}

@@ -63,7 +63,7 @@ class TensorReader:
         if self.lent and tensor.raw_data in self.lent:
             return self.lent[tensor.raw_data]
         with context(f"reading {what}", repr(tensor.name)):
-            dtype = _dtype(tensor.data_type)
+            dtype = element_type(tensor.data_type)
             dims = _dims(tensor.dims, dtype)
             if tensor.HasField("segment"):
                 raise UnsupportedError("the tensor is one segment of a larger one")
@@ -144,7 +144,8 @@ def _flat_indices(values: Weight, indices: Weight, dims: tuple[int, ...]) -> np.
     return at
 
 
-def _dtype(number: int) -> DType:
+def element_type(number: int) -> DType:
+    """The DType of a TensorProto.DataType number, checked."""
     try:
         return DType(number)
     except ValueError:
@@ -152,7 +153,7 @@ def _dtype(number: int) -> DType:
     if number in onnx.TensorProto.DataType.values() and number != onnx.TensorProto.UNDEFINED:
         name = onnx.TensorProto.DataType.Name(number)
         raise UnsupportedError(f"rlx does not have the element type {name}")
-    raise ModelError(f"the tensor has the unknown element type {number}")
+    raise ModelError(f"there is no element type {number}")
 
 
 def _dims(dims, dtype: DType) -> tuple[int, ...]:

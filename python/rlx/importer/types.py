@@ -30,7 +30,9 @@ def type_of(proto: onnx.TypeProto, rank: Callable[[], int]) -> Type:
 def _tensor(proto: onnx.TypeProto.Tensor, rank: Callable[[], int]) -> TensorType:
     if not proto.HasField("shape"):
         return TensorType(DType(proto.elem_type), ("",) * rank())
-    dims = tuple(d.dim_value if d.HasField("dim_value") else d.dim_param for d in proto.shape.dim)
+    # Exporters also write -1 for a dim that is open.
+    dims = tuple(d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else d.dim_param
+                 for d in proto.shape.dim)
     return TensorType(DType(proto.elem_type), dims)
 
 

@@ -93,7 +93,7 @@ class _Scan:
                 length, body = varint(pos, end)
             pos = body + length
             if pos > end:
-                raise _broken(start, f"field {key >> 3} needs {length} bytes, {end - body} are left")
+                raise _broken(start, f"a field needs {length} bytes, and {end - body} are left")
             if kind is None or length < CUT_FROM:
                 continue
             if kind is _CUT:

@@ -15,7 +15,7 @@ from rlx.importer.tensors import TensorReader
 
 
 def write_node(tensors: TensorReader, node: LoadedNode) -> onnx.NodeProto:
-    """A NodeProto that GraphLoader reads back as the same node."""
+    """A NodeProto that GraphLoader reads back as a node of the same meaning."""
     return onnx.NodeProto(
         op_type=node.op_type,
         domain=node.domain,
@@ -28,12 +28,18 @@ def write_node(tensors: TensorReader, node: LoadedNode) -> onnx.NodeProto:
 
 
 def _graph(tensors: TensorReader, graph: LoadedGraph) -> onnx.GraphProto:
+    # onnx's builders copy a graph's nodes into their own graphs and lose its initializers, so
+    # these become Constant nodes.
+    constants = [
+        onnx.helper.make_node("Constant", [], [name], value=tensors.lend(weight))
+        for name, weight in graph.initializers.items()
+        if name not in graph.defaults
+    ]
     return onnx.GraphProto(
         name=graph.name or "graph",
-        initializer=[tensors.lend(weight) for weight in graph.initializers.values()],
         input=[onnx.ValueInfoProto(name=n, type=t) for n, t in graph.inputs.items()],
         output=[onnx.ValueInfoProto(name=n, type=graph.output_types[n]) for n in graph.outputs],
-        node=[write_node(tensors, node) for node in graph.nodes],
+        node=constants + [write_node(tensors, node) for node in graph.nodes],
     )
 
 
