@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from rlx.ir.expr import Expr
+from typing import Any
+
+import numpy as np
+
+from rlx.errors import InputError
+from rlx.ir.expr import Expr, Symbol, evaluate, symbols_of
+from rlx.ir.graph import STAGES, Alias, Graph, Node, Value
 from rlx.ir.reference import REFERENCES
+from rlx.ir.reference.stages import STAGE_REFERENCES
+from rlx.ir.types import DType, TensorType
 
 
 class _Symbolic(Exception):
@@ -28,3 +36,77 @@ def reference(prim, inputs, types):
         return compute(prim, inputs, types, _constant)
     except _Symbolic:
         return None
+
+
+def evaluate_graph(graph: Graph, inputs: dict[str, Any], double: bool = False) -> dict[str, Any]:
+    """Runs a Graph node by node with the references: output name -> array.
+
+    double keeps every float tensor in float64, which makes the result the truth that a model's
+    run is compared with. Sequences are lists. Not for speed; used by folding and tests.
+    """
+    values = _Run(double).graph(graph, [inputs[v.name] for v in graph.inputs])
+    return {v.name: x for v, x in zip(graph.outputs, values)}
+
+
+class _Run:
+    def __init__(self, double: bool):
+        self.double = double
+
+    def graph(self, graph: Graph, arrays: list) -> list:
+        env: dict[int, Any] = {}
+        for v, x in zip(graph.inputs, arrays):
+            env[v.id] = self.enter(v, x)
+
+        def known(symbol: Symbol):
+            x = np.asarray(self.value(env, symbol.value))
+            if symbol.kind == "dim":
+                return x.shape[symbol.index]
+            return x.reshape(-1)[symbol.index].item()
+
+        def number(n):
+            return evaluate(n, known)
+
+        for guard in graph.guards:
+            if not any(s.value.id not in env for s in symbols_of(guard.condition)):
+                if not number(guard.condition):
+                    raise InputError(guard.message)
+        for node in graph.nodes:
+            self.node(node, env, number)
+        return [self.value(env, v) for v in graph.outputs]
+
+    def enter(self, v: Value, x):
+        if self.double and isinstance(x, np.ndarray) and x.dtype.kind in "fV":
+            return x.astype(np.float64)
+        return x
+
+    def value(self, env: dict[int, Any], v: Value | None):
+        if v is None:
+            return None
+        if v.id not in env and v.is_const:
+            env[v.id] = self.enter(v, v.const)
+        return env.get(v.id)
+
+    def node(self, node: Node, env: dict[int, Any], number) -> None:
+        inputs = [self.value(env, v) for v in node.inputs]
+        if isinstance(node.prim, STAGES):
+            results = STAGE_REFERENCES[type(node.prim)](self, node.prim, inputs)
+        elif isinstance(node.prim, Alias):
+            results = [inputs[0].reshape([number(d) for d in node.outputs[0].shape])]
+        else:
+            results = self.primitive(node, inputs, number)
+        for v, x in zip(node.outputs, results):
+            if v is not None:
+                env[v.id] = x
+
+    def primitive(self, node: Node, inputs: list, number) -> list:
+        types = []
+        for v in node.outputs:
+            if v is None:
+                types.append(None)
+                continue
+            wide = self.double and v.dtype.is_float
+            # A count that this node itself finds is not known yet.
+            shape = tuple(-1 if any(s.value in node.outputs for s in symbols_of(d)) else number(d)
+                          for d in v.shape)
+            types.append(TensorType(DType.FLOAT64 if wide else v.dtype, shape))
+        return REFERENCES[type(node.prim)](node.prim, inputs, types, number)
