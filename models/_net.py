@@ -85,6 +85,12 @@ class Net:
         _fill(tensor, array)
         return self.node("Constant", value=tensor)
 
+    def fill(self, value: float) -> onnx.TensorProto:
+        """The `value` attribute of a ConstantOfShape of this network's float type."""
+        tensor = onnx.TensorProto()
+        _fill(tensor, np.array([value], self.dtype))
+        return tensor
+
     def weight(self, name: str, array: np.ndarray) -> str:
         """A trained parameter."""
         return self._initializer(name, array, "")

@@ -92,8 +92,7 @@ def _causal_mask(net: Net, ids: str, mask: str, past_key: str) -> str:
     lowest = np.finfo(net.dtype).min
     past, sequence = size(net, past_key, 2), size(net, ids, 1)
     total = net.Add(past, sequence)
-    value = onnx.numpy_helper.from_array(np.array([lowest], net.dtype))
-    full = net.ConstantOfShape(shape(net, sequence, total), value=value)
+    full = net.ConstantOfShape(shape(net, sequence, total), value=net.fill(lowest))
     triangle = net.Trilu(full, 1, upper=1)
     rows = net.Reshape(net.Range(past, total, 1), [-1, 1])
     future = net.Greater(net.Range(0, total, 1), rows)

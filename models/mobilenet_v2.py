@@ -79,9 +79,10 @@ def _block(net: Net, x: str, channels: int, out: int, expansion: int, stride: in
             y = _relu6(net, _conv(net, y, channels, inner, 1))
     with net.scope(1):
         y = _relu6(net, _depthwise(net, y, inner, stride))
+    added = stride == 1 and channels == out
     with net.scope(2):
-        y = _conv(net, y, inner, out, 1, gain=_AFTER_RELU)
-    return net.Add(x, y) if stride == 1 and channels == out else y
+        y = _conv(net, y, inner, out, 1, gain=_AFTER_RELU / 2 if added else _AFTER_RELU)
+    return net.Add(x, y) if added else y
 
 
 def _conv(net: Net, x: str, channels: int, out: int, kernel: int, stride=1, gain=1.0) -> str:

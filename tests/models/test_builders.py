@@ -18,9 +18,15 @@ SIZES = {
     "mobilenet_v2": [(2, 64), (3, 96)],
     "bert-base": [(2, 16), (3, 48)],
     "gpt2": [(2, 16), (3, 48)],
+    "vit-b16": [(2, 32), (3, 32)],
+    "unet": [(2, 16), (3, 24)],
     "llama": [(2, 1), (3, 5)],
+    "yolo": [(2, 64), (3, 96)],
+    "tagger": [(2, 16), (3, 24)],
 }
 NAMES = pytest.mark.parametrize("name", models.BUILDERS)
+# onnx.reference ignores LSTM's sequence_lens and joins scan outputs of rank 2 on a wrong axis.
+REFERENCE = pytest.mark.parametrize("name", [n for n in models.BUILDERS if n != "tagger"])
 
 
 def narrow(name, seed=0, dtype=np.float32):
@@ -47,8 +53,9 @@ def test_true_size_has_the_stated_parameters(name):
 
 
 @NAMES
-def test_narrow_copy_passes_the_full_checker(name):
-    onnx.checker.check_model(narrow(name), full_check=True)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_narrow_copy_passes_the_full_checker(name, dtype):
+    onnx.checker.check_model(narrow(name, dtype=np.dtype(dtype)), full_check=True)
 
 
 @NAMES
@@ -74,18 +81,29 @@ def test_one_session_runs_two_sizes_and_the_input_matters(name):
     for size in SIZES[name]:
         results = [run.run(None, inputs(name, size, seed)) for seed in (0, 1)]
         for value, here, there in zip(run.get_outputs(), *results, strict=True):
+            if value.shape[0] == "batch":
+                assert here.shape[0] == size[0], value.name
             if here.dtype.kind == "f":
                 assert np.isfinite(here).all(), value.name
-                assert here.shape[0] == size[0], value.name
-                assert here.std() > 0.1 and abs(here).max() < 100, value.name
-                assert abs(here - there).max() > 0.1 * here.std(), value.name
+                assert here.std() > 0.02 and abs(here).max() < 1000, value.name
+                assert differ(here, there), value.name
+
+
+def differ(here, there):
+    """By more than a tenth of the spread; a detector finds different numbers of boxes."""
+    return here.shape != there.shape or abs(here - there).max() > 0.1 * here.std()
 
 
 @NAMES
-def test_float64_copy_holds_the_same_weights_and_evaluates(name):
+def test_float64_copy_holds_the_same_weights(name):
     wide = narrow(name, dtype=np.float64)
     for a, b in zip(narrow(name).graph.initializer, wide.graph.initializer, strict=True):
         assert np.array_equal(onnx.numpy_helper.to_array(a), onnx.numpy_helper.to_array(b))
+
+
+@REFERENCE
+def test_float64_copy_evaluates(name):
+    wide = narrow(name, dtype=np.float64)
     given = inputs(name, SIZES[name][0], dtype=np.float64)
     # The lowest float twice is minus infinity, which Softmax takes as well.
     with np.errstate(over="ignore"):
