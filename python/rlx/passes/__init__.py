@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable
 
 from rlx.ir.graph import Graph
 from rlx.passes.prune import prune
+from rlx.passes.regions import regions
 
 # name -> pass; each takes a Graph and gives it back rewritten.
 PIPELINE: dict[str, Callable[[Graph], Graph]] = {
+    "regions": regions,
     "prune": prune,
 }
 
