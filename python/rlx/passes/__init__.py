@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from rlx.ir.graph import Graph
+from rlx.passes.epilogues import epilogues
 from rlx.passes.prune import prune
 from rlx.passes.regions import regions
 
 # name -> pass; each takes a Graph and gives it back rewritten.
 PIPELINE: dict[str, Callable[[Graph], Graph]] = {
     "regions": regions,
+    "epilogues": epilogues,
     "prune": prune,
 }
 

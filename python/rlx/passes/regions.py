@@ -33,14 +33,29 @@ class _Group:
         prim = node.prim
         self.shape = prim.shape
         self.reads: list[tuple[Value, Access]] = list(zip(node.inputs, prim.accesses))
-        self.ops: list[RegionOp] = list(prim.ops)
+        self.ops: list[RegionOp] = [_as_constant(op, node) for op in prim.ops]
         self.results: list[tuple[int, Value]] = list(zip(prim.results, node.outputs))
         self.position, self.origin, self.alive = position, node.origin, True
 
     def node(self) -> Node:
-        prim = Region(self.shape, tuple(a for _, a in self.reads), tuple(self.ops),
+        used = sorted({op.args[0] for op in self.ops if op.op == "load"})
+        slot = {old: new for new, old in enumerate(used)}
+        ops = tuple(replace(op, args=(slot[op.args[0]],)) if op.op == "load" else op
+                    for op in self.ops)
+        reads = [self.reads[k] for k in used]
+        prim = Region(self.shape, tuple(a for _, a in reads), ops,
                       tuple(r for r, _ in self.results))
-        return Node(prim, [v for v, _ in self.reads], [v for _, v in self.results], self.origin)
+        return Node(prim, [v for v, _ in reads], [v for _, v in self.results], self.origin)
+
+
+def _as_constant(op: RegionOp, node: Node) -> RegionOp:
+    """A load of a one-element constant becomes the constant itself."""
+    if op.op != "load":
+        return op
+    v = node.inputs[op.args[0]]
+    if not v.is_const or v.const.size != 1 or v.const.dtype.kind not in "fiub":
+        return op
+    return RegionOp("const", op.dtype, (), v.const.reshape(-1)[0].item())
 
 
 class _Merger:
