@@ -9,10 +9,6 @@
 namespace rlx::test {
 namespace {
 
-struct Operands {  // values of the epilogue's extras
-  std::vector<double> channel, full;
-};
-
 // Writes the epilogue on `x`; `channel` and `full` are loads.
 using Write = std::function<int(RegionBuilder& b, int x, int channel, int full)>;
 using Expect = std::function<double(double x, double channel, double full)>;
@@ -40,12 +36,14 @@ void check_epilogue(bool channels_last, std::string_view force, const Write& wri
   const Dims xs = image_shape(c, 5, false), ys = image_shape(c, 19, true);
   const auto x = integers(random, element_count(xs), -2, 2);
   const auto w = integers(random, element_count(weight_shape(c)), -2, 2);
-  const auto channel = integers(random, 19, -5, 5), full = integers(random, element_count(ys), -9, 9);
+  const auto channel = integers(random, 19, -5, 5);
+  const auto full = integers(random, element_count(ys), -9, 9);
 
   Numbers numbers;
   Conv prim = conv_prim(c, numbers);
   RegionBuilder region(numbers, ys);
-  const int product = region.load_all(), per_channel = region.load({channels_last ? 3 : 1, 2, 3});
+  const int product = region.load_all(), per_channel = region.load(
+      channels_last ? std::vector<int>{3} : std::vector<int>{1, 2, 3});
   prim.epilogue = region.finish(write(region, product, per_channel, region.load_all()));
   const Dims channel_shape = channels_last ? Dims{19} : Dims{19, 1, 1};
   const PrimRun run = run_prim(

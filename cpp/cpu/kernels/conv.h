@@ -5,13 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace rlx::cpu {
+#include "cpu/kernels/image.h"
 
-// Where an operand's elements are: batch, channel and space strides, counted in elements.
-struct ImageStrides {
-  int64_t batch = 0, channel = 0;
-  int64_t space[3] = {0, 0, 0};
-};
+namespace rlx::cpu {
 
 // Missing spatial axes come first, with extent 1. Padding behind the input follows from `out`.
 struct ConvGeometry {

@@ -6,6 +6,7 @@
 #include "cpu/onednn/api.h"
 #include "cpu/select/compose.h"
 #include "cpu/select/epilogue.h"
+#include "cpu/select/image.h"
 #include "cpu/select/select.h"
 
 namespace rlx::cpu {
@@ -16,17 +17,6 @@ constexpr size_t first_extra = 4;  // after x, w, x_zero, w_zero
 const TensorDesc& input(const SelectRequest& request, size_t index) {
   static const TensorDesc absent;
   return index < request.inputs.size() ? request.inputs[index] : absent;
-}
-
-ImageStrides strides_of(const TensorDesc& desc, bool channels_last) {
-  const int spatial = int(desc.shape.size()) - 2;
-  ImageStrides made;
-  made.batch = desc.strides[0];
-  made.channel = desc.strides[channels_last ? size_t(spatial) + 1 : 1];
-  for (int k = 0; k < spatial; ++k) {
-    made.space[3 - spatial + k] = desc.strides[size_t(channels_last ? 1 + k : 2 + k)];
-  }
-  return made;
 }
 
 ConvGeometry geometry_of(const Conv& conv, const SelectRequest& request, const TensorDesc& y) {
@@ -50,8 +40,8 @@ ConvGeometry geometry_of(const Conv& conv, const SelectRequest& request, const T
     g.dilation[axis] = conv.dilations[size_t(k)];
     g.pad[axis] = request.dim(conv.pads_begin[size_t(k)]);
   }
-  g.x = strides_of(x, conv.channels_last);
-  g.y = strides_of(y, conv.channels_last);
+  g.x = image_strides(x, conv.channels_last);
+  g.y = image_strides(y, conv.channels_last);
   return g;
 }
 

@@ -27,10 +27,6 @@ Selection select_matmul(const MatMul& prim, const SelectRequest&) {
   refuse(prim);
 }
 
-Selection select_pool(const Pool& prim, const SelectRequest&) {
-  refuse(prim);
-}
-
 Selection select_softmax(const Softmax& prim, const SelectRequest&) {
   refuse(prim);
 }
