@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 
 class Cycle(Exception):
-    """Nodes that wait for each other, as positions in the given list, in the order of the data."""
+    """Nodes that wait for each other, as positions in the given list, in the order of the
+    data and starting with the lowest."""
 
     def __init__(self, positions: list[int]) -> None:
         super().__init__(positions)
@@ -51,4 +52,6 @@ def _find_cycle(makers: list[set[int]], stuck: set[int]) -> list[int]:
         seen[node] = len(path)
         path.append(node)
         node = min(makers[node] & stuck)
-    return path[seen[node] :][::-1]
+    cycle = path[seen[node] :][::-1]
+    first = cycle.index(min(cycle))
+    return cycle[first:] + cycle[:first]
