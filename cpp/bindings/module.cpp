@@ -4,4 +4,7 @@
 PYBIND11_MODULE(_core, module) {
   using namespace rlx::bindings;
   register_build_info(module);
+  register_errors(module);
+  register_prims(module);
+  register_program(module);
 }

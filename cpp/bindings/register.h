@@ -6,5 +6,10 @@
 namespace rlx::bindings {
 
 void register_build_info(pybind11::module_& module);
+void register_errors(pybind11::module_& module);
+void register_prims(pybind11::module_& module);
+void register_program(pybind11::module_& module);
+void register_program_tables(pybind11::module_& structs);
+void register_program_stages(pybind11::module_& structs);
 
 }  // namespace rlx::bindings

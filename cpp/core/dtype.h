@@ -31,6 +31,22 @@ constexpr size_t size_of(DType t) {
   }
 }
 
-const char* name_of(DType t);  // "float32", ONNX's names in NumPy's spelling
+constexpr bool is_float(DType t) {
+  switch (t) {
+    case DType::float32: case DType::float64: case DType::float16: case DType::bfloat16:
+    case DType::float8e4m3fn: case DType::float8e4m3fnuz: case DType::float8e5m2:
+    case DType::float8e5m2fnuz: case DType::float4e2m1: case DType::float8e8m0: return true;
+    default: return false;
+  }
+}
+
+constexpr bool is_complex(DType t) { return t == DType::complex64 || t == DType::complex128; }
+
+constexpr bool is_integer(DType t) {
+  return t != DType::none && t != DType::string && t != DType::boolean && !is_float(t) &&
+         !is_complex(t);
+}
+
+const char* name_of(DType t);  // "float32", as Python's DType in lower case
 
 }  // namespace rlx
