@@ -18,7 +18,7 @@ PYTHON_ROOMS = {
     "rlx.importer.ops.control": ("rlx.ir.build", "rlx.ir.graph", "rlx.importer.registry",
                                  "rlx.importer.context", "rlx.importer.scope", "rlx.errors"),
     "rlx.importer": ("rlx.ir", "rlx.importer.ops", "rlx.errors"),
-    "rlx.emit": ("rlx.ir", "rlx._core", "rlx.errors"),
+    "rlx.emit": ("rlx.ir", "rlx._load", "rlx._core", "rlx.errors"),
     "rlx.host": ("rlx.errors",),
 }
 # Peers that rlx measures itself against and must never compute with.

@@ -41,7 +41,7 @@ py::handle respecialise_type;  // alive as long as the module
 void register_errors(py::module_& module) {
   respecialise_type = PyErr_NewExceptionWithDoc(
       "rlx._core.Respecialise",
-      "An assumption of the program failed; `assumption` names what to import without.", nullptr,
+      "An assumption of the program failed; its argument names what to import without.", nullptr,
       nullptr);
   if (!respecialise_type) throw py::error_already_set();
   module.attr("Respecialise") = respecialise_type;
@@ -52,9 +52,7 @@ void register_errors(py::module_& module) {
     } catch (const Error& error) {
       raise(error);
     } catch (const Respecialise& failed) {
-      const py::object instance = respecialise_type(failed.what());
-      instance.attr("assumption") = failed.assumption;
-      PyErr_SetObject(respecialise_type.ptr(), instance.ptr());
+      PyErr_SetObject(respecialise_type.ptr(), respecialise_type(failed.assumption).ptr());
     }
   });
 }

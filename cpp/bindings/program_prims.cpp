@@ -64,9 +64,13 @@ void set_args(RegionOp& op, const std::vector<int>& args) {
   std::copy(args.begin(), args.end(), op.args);
 }
 
+bool holds_float(const RegionOp& op) {
+  return op.kind == RegionOp::Kind::constant && (is_float(op.dtype) || is_complex(op.dtype));
+}
+
 py::object imm_of(const RegionOp& op) {
   if (op.kind == RegionOp::Kind::dim) return py::int_(op.dim);
-  if (is_float(op.dtype) || is_complex(op.dtype)) return py::float_(op.f);
+  if (holds_float(op)) return py::float_(op.f);
   if (op.dtype == DType::uint64) return py::int_(uint64_t(op.i));
   return py::int_(op.i);
 }
@@ -75,7 +79,7 @@ py::object imm_of(const RegionOp& op) {
 void set_imm(RegionOp& op, const py::object& imm) {
   if (op.kind == RegionOp::Kind::dim) {
     op.dim = imm.cast<ExprId>();
-  } else if (is_float(op.dtype) || is_complex(op.dtype)) {
+  } else if (holds_float(op)) {
     op.f = py::float_(imm);
   } else {
     op.i = int64_t(PyLong_AsUnsignedLongLongMask(py::int_(imm).ptr()));  // uint64 keeps its bits

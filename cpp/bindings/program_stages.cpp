@@ -17,16 +17,7 @@ auto& def_program(Bound<P>& bound, const char* name, ProgramPtr P::*member) {
       [member](P& p, std::shared_ptr<Program> program) { p.*member = std::move(program); });
 }
 
-}  // namespace
-
-void register_program_stages(py::module_& m) {
-  Bound<Node>(m, "Node")
-      .def(py::init<>())
-      .def_readwrite("prim", &Node::prim)
-      .def_readwrite("inputs", &Node::inputs)
-      .def_readwrite("outputs", &Node::outputs)
-      .def_readwrite("origin", &Node::origin);
-  Bound<Segment>(m, "Segment").def(py::init<>()).def_readwrite("nodes", &Segment::nodes);
+void bind_control_flow(py::module_& m) {
   Bound<If> branch(m, "If");
   branch.def(py::init<>())
       .def_readwrite("condition", &If::condition)
@@ -57,6 +48,19 @@ void register_program_stages(py::module_& m) {
       .def_readwrite("output_reverse", &Scan::output_reverse)
       .def_readwrite("origin", &Scan::origin);
   def_program(scan, "body", &Scan::body);
+}
+
+}  // namespace
+
+void register_program_stages(py::module_& m) {
+  Bound<Node>(m, "Node")
+      .def(py::init<>())
+      .def_readwrite("prim", &Node::prim)
+      .def_readwrite("inputs", &Node::inputs)
+      .def_readwrite("outputs", &Node::outputs)
+      .def_readwrite("origin", &Node::origin);
+  Bound<Segment>(m, "Segment").def(py::init<>()).def_readwrite("nodes", &Segment::nodes);
+  bind_control_flow(m);
   Bound<SequenceOp>(m, "SequenceOp")
       .def(py::init<>())
       .def_readwrite("kind", &SequenceOp::kind)

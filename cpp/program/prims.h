@@ -26,7 +26,7 @@ struct RegionOp {
   ScalarOp op{};             // kind == scalar
   DType dtype = DType::none;
   int args[4] = {-1, -1, -1, -1};
-  int64_t i = 0;             // constant of an integer or bool type
+  int64_t i = 0;             // constant of an integer or bool type; cast: whether it saturates
   double f = 0.0;            // constant of a float type
   ExprId dim = -1;           // kind == dim
 };

@@ -66,6 +66,7 @@ class _Importer:
         for name in graph.outputs if outputs is None else outputs:
             value = b.materialise(b.scope.get(name))
             b.graph.outputs.append(value)
+            b.graph.output_names.append(name)
         return b.graph
 
     def input(self, b: ImportBuilder, name: str, proto) -> Value:

@@ -163,14 +163,20 @@ class Guard:
 
 @dataclass(slots=True)
 class Graph:
-    """A program to be: nodes in topological order. `state` pairs an input with the output that
-    continues it (a growing past) along an axis, with the capacity its buffer is given."""
+    """A program to be: nodes in topological order.
+
+    `output_names` are the model's (one value may be several outputs); empty: the values' own.
+    `states` pairs an input with the output that continues it, a growing past: (position among
+    the inputs, position among the outputs, axis).
+    """
 
     inputs: list[Value] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
     name: str = ""
+    output_names: list[str] = field(default_factory=list)
+    states: list[tuple[int, int, int]] = field(default_factory=list)
 
     def values(self) -> list[Value]:
         """Every value, inputs first, then constants where first used, then node outputs."""

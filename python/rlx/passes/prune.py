@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-
 from rlx.ir.expr import symbols_of
 from rlx.ir.graph import Graph, If, Loop, Node, Scan
+from rlx.ir.slots import numbers_of
 from rlx.ir.types import TensorType
 
 
@@ -49,16 +49,3 @@ def _prune_children(node: Node) -> None:
         prune(prim.else_graph)
     elif isinstance(prim, (Loop, Scan)):
         prune(prim.body)
-
-
-def numbers_of(prim):
-    """Every Number in a primitive's fields, however deep."""
-    stack = [prim]
-    while stack:
-        x = stack.pop()
-        if isinstance(x, tuple):
-            stack.extend(x)
-        elif hasattr(x, "op") and hasattr(x, "is_float"):
-            yield x
-        elif hasattr(x, "__dataclass_fields__") and not isinstance(x, Graph):
-            stack.extend(getattr(x, f) for f in x.__dataclass_fields__)
