@@ -1,4 +1,5 @@
 # _core: the bindings, linked with the core and, beside it, one copy of libdnnl.so.3.
+find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
 find_package(pybind11 CONFIG REQUIRED)
 file(GLOB_RECURSE bindings CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cpp/bindings/*.cpp")
 pybind11_add_module(_core MODULE NO_EXTRAS ${bindings})
