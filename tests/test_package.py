@@ -7,18 +7,21 @@ import statistics
 
 import pytest
 import rlx
+from rlx._load import SPIN_COUNT
 
 IMPORT_TIME = """
 import time
 import numpy, onnx
 start = time.perf_counter()
 import rlx
+from rlx._load import SPIN_COUNT
 print(time.perf_counter() - start)
 """
 ENVIRONMENT = """
 import json, os
 before = dict(os.environ)
 import rlx
+from rlx._load import SPIN_COUNT
 print(json.dumps([before, dict(os.environ)]))
 """
 CUDA_NAMES = re.compile(r"libcu|libnv|nvidia", re.IGNORECASE)
@@ -59,3 +62,14 @@ def test_import_leaves_the_environment_alone(fresh_python, chosen):
     before, after = json.loads(fresh_python(ENVIRONMENT, **chosen).stdout)
     assert before == after
     assert chosen.items() <= after.items()
+
+
+@pytest.mark.parametrize("chosen, expected", [
+    ({}, SPIN_COUNT),
+    ({"GOMP_SPINCOUNT": "7"}, 7),
+    ({"OMP_WAIT_POLICY": "passive"}, 0),
+])
+def test_libgomp_got_the_wait_policy(fresh_python, chosen, expected):
+    shown = fresh_python("import rlx", OMP_DISPLAY_ENV="verbose", **chosen).stderr
+    counts = re.findall(r"GOMP_SPINCOUNT = '(\d+)'", shown)
+    assert counts == [str(expected)]
