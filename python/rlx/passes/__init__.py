@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from rlx.ir.graph import Graph
+from rlx.passes.attention import attention
 from rlx.passes.epilogues import epilogues
+from rlx.passes.patterns import patterns
 from rlx.passes.prune import prune
 from rlx.passes.regions import regions
 
 # name -> pass; each takes a Graph and gives it back rewritten.
 PIPELINE: dict[str, Callable[[Graph], Graph]] = {
+    "patterns": patterns,
     "regions": regions,
+    "attention": attention,
     "epilogues": epilogues,
     "prune": prune,
 }

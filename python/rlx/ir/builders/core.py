@@ -228,8 +228,13 @@ class CoreBuilder:
             return a
         if as_int(a) == 1:
             return b
-        fits = apply("or", apply("eq", a, b), apply("or", apply("eq", a, 1), apply("eq", b, 1)))
         text = " and ".join(str(list(s)) for s in shapes)
+        if isinstance(a, Expr) and isinstance(b, Expr):
+            # Two symbolic dims are mostly the same number; saying so lets passes prove equality.
+            name = f"broadcast:{self.origin.name}:{a}:{b}"
+            if self.assume(apply("eq", a, b), name, f"shapes {text}: {a} and {b} are equal"):
+                return a if a.op == "symbol" or b.op != "symbol" else b
+        fits = apply("or", apply("eq", a, b), apply("or", apply("eq", a, 1), apply("eq", b, 1)))
         self.guard(fits, f"shapes {text} do not broadcast: {a} against {b}")
         return apply("bcast", a, b)
 
