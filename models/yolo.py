@@ -32,7 +32,7 @@ class Config:
     overlap: float = 0.45
     score: float = 0.25
     # Mean logit of a class: low enough that few anchors reach the score.
-    level: float = -7.0
+    level: float = -8.0
 
 
 NARROW = {"width": 8, "depths": (1, 1, 1, 1), "classes": 6, "level": -1.8}

@@ -112,6 +112,28 @@ def test_float64_copy_evaluates(name):
         assert np.isfinite(result).all(), value.name
 
 
+@pytest.mark.slow
+@pytest.mark.ort
+@NAMES
+def test_true_size_passes_the_checker_and_tells_rows_apart(name, tmp_path):
+    builder = models.BUILDERS[name]
+    model = builder.build()
+    onnx.checker.check_model(model)
+    # By file: the serialised bytes would be one more copy of all weights.
+    path = tmp_path / "net.onnx"
+    onnx.save(model, path)
+    del model
+    run = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    results = run.run(None, builder.inputs(2))
+    for value, result in zip(run.get_outputs(), results, strict=True):
+        if value.shape[0] == "batch" and result.dtype.kind == "f":
+            assert np.isfinite(result).all(), value.name
+            assert abs(result[0] - result[1]).max() > 0.1 * result.std(), value.name
+            assert result.std() > 0.3 and abs(result).max() < 150, value.name
+        elif value.name == "selected":
+            assert 20 < len(result) < 2000
+
+
 def test_command_line_writes_a_model(tmp_path):
     path = tmp_path / "net.onnx"
     root = Path(models.__file__).parents[1]

@@ -1,4 +1,4 @@
-"""The tagger's path, the detector's boxes and the U-Net's conditions, checked against definitions."""
+"""Outputs with structure: the tagger's path, the detector's boxes, the U-Net's conditions."""
 
 import itertools
 
