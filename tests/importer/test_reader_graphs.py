@@ -142,7 +142,8 @@ MALFORMED = {
         "'y' is defined twice.*'one'.*'two'"),
     "twice by one node": ([node("Split", ["x"], ["y", "y"])], {}, "twice"),
     "output is an input": ([node("Neg", ["x"], ["x"])], {"outputs": ["x"]}, "'x' is defined twice"),
-    "output is a weight": ([node("Neg", ["x"], ["w"])], {"outputs": ["w"], "inits": ["w"]}, "twice"),
+    "output is a weight": (
+        [node("Neg", ["x"], ["w"])], {"outputs": ["w"], "inits": ["w"]}, "'w' is defined twice"),
     "input twice": ([node("Neg", ["x"], ["y"])], {"inputs": ["x", "x"]}, "input 'x'"),
     "unnamed input": ([node("Neg", ["x"], ["y"])], {"inputs": ["x", ""]}, "input ''"),
     "weight twice": ([node("Neg", ["x"], ["y"])], {"inits": ["w", "w"]}, "initializer 'w'"),
