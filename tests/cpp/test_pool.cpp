@@ -38,7 +38,8 @@ struct PoolCase {
   int64_t index(const int64_t* space, int64_t n, int64_t c, const int64_t* at) const {
     const int64_t pixels = space[0] * space[1] * space[2];
     const int64_t pixel = (at[0] * space[1] + at[1]) * space[2] + at[2];
-    return channels_last ? (n * pixels + pixel) * channels + c : (n * channels + c) * pixels + pixel;
+    if (channels_last) return (n * pixels + pixel) * channels + c;
+    return (n * channels + c) * pixels + pixel;
   }
 };
 

@@ -1,6 +1,8 @@
 // Index arithmetic that all convolution kernels share.
 #include "cpu/kernels/conv.h"
 
+#include <numeric>
+
 namespace rlx::cpu {
 namespace {
 
@@ -14,16 +16,24 @@ int64_t source(const ConvGeometry& g, int axis, int64_t out, int64_t tap) {
 
 }  // namespace
 
-std::vector<int32_t> tap_sources(const ConvGeometry& g, int axis) {
-  std::vector<int32_t> sources;
-  sources.reserve(size_t(g.out[axis] * g.kernel[axis]));
+AxisTaps axis_taps(const ConvGeometry& g, int axis) {
+  AxisTaps made;
+  made.source_step = int32_t(g.dilation[axis]);
+  if (g.transposed) {
+    const int64_t common = std::gcd(g.stride[axis], g.dilation[axis]);
+    made.tap_step = int32_t(g.stride[axis] / common);
+    made.source_step = int32_t(-g.dilation[axis] / common);
+  }
   for (int64_t out = 0; out < g.out[axis]; ++out) {
+    TapRun run;
     for (int64_t tap = 0; tap < g.kernel[axis]; ++tap) {
       const int64_t at = source(g, axis, out, tap);
-      sources.push_back(at >= 0 && at < g.in[axis] ? int32_t(at) : -1);
+      if (at < 0 || at >= g.in[axis]) continue;
+      if (run.count++ == 0) run.tap = int32_t(tap), run.source = int32_t(at);
     }
+    made.runs.push_back(run);
   }
-  return sources;
+  return made;
 }
 
 }  // namespace rlx::cpu

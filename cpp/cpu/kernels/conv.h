@@ -26,7 +26,17 @@ struct ConvGeometry {
   int64_t out_pixels() const { return out[0] * out[1] * out[2]; }
 };
 
-// For one axis, which input coordinate each (output coordinate, kernel tap) reads; -1 in padding.
-std::vector<int32_t> tap_sources(const ConvGeometry& geometry, int axis);
+// The taps of one output coordinate along one axis that read the input: tap + i * tap_step reads
+// source + i * source_step, for i < count.
+struct TapRun {
+  int32_t tap = 0, source = 0, count = 0;
+};
+
+struct AxisTaps {
+  int32_t tap_step = 1, source_step = 1;
+  std::vector<TapRun> runs;  // one for each output coordinate
+};
+
+AxisTaps axis_taps(const ConvGeometry& geometry, int axis);
 
 }  // namespace rlx::cpu

@@ -1,9 +1,7 @@
 // Convolution of any type by plain loops over the output, the taps and the input channels.
 #include "cpu/kernels/conv_direct.h"
 
-#include <type_traits>
-
-#include "core/error.h"
+#include "cpu/kernels/zero_point.h"
 #include "cpu/team.h"
 
 namespace rlx::cpu {
@@ -14,28 +12,31 @@ struct Tag {
   using Type = T;
 };
 
-int32_t zero_point(DType type, const void* zero, int64_t index) {
-  if (type == DType::int8) return static_cast<const int8_t*>(zero)[index];
-  if (type == DType::uint8) return static_cast<const uint8_t*>(zero)[index];
-  return 0;
-}
-
-// The input element that each axis' tap reads, as an offset from the image; -1 in padding.
-struct Taps {
-  const ConvGeometry& g;
-  const int32_t* sources[3];  // of this output pixel
-
-  int64_t offset(int64_t tap) const {
-    int64_t at = 0;
-    for (int axis = 2; axis >= 0; --axis) {
-      const int32_t source = sources[axis][tap % g.kernel[axis]];
-      if (source < 0) return -1;
-      at += source * g.x.space[axis];
-      tap /= g.kernel[axis];
+// Calls f(tap, offset into the image) for the taps of an output pixel that read the input.
+template <class F>
+void each_tap(const DirectConv& conv, const int64_t* pixel, F&& f) {
+  const ConvGeometry& g = conv.geometry;
+  const TapRun* runs[3];
+  for (int axis = 0; axis < 3; ++axis) runs[axis] = &conv.taps[axis].runs[size_t(pixel[axis])];
+  const auto at = [&](int axis, int64_t i, int64_t& tap, int64_t& offset) {
+    const AxisTaps& taps = conv.taps[axis];
+    tap = tap * g.kernel[axis] + runs[axis]->tap + i * taps.tap_step;
+    offset += (runs[axis]->source + i * taps.source_step) * g.x.space[axis];
+  };
+  for (int64_t i = 0; i < runs[0]->count; ++i) {
+    int64_t plane_tap = 0, plane = 0;
+    at(0, i, plane_tap, plane);
+    for (int64_t j = 0; j < runs[1]->count; ++j) {
+      int64_t row_tap = plane_tap, row = plane;
+      at(1, j, row_tap, row);
+      for (int64_t k = 0; k < runs[2]->count; ++k) {
+        int64_t tap = row_tap, offset = row;
+        at(2, k, tap, offset);
+        f(tap, offset);
+      }
     }
-    return at;
   }
-};
+}
 
 template <class X, class W, class Sum, class Y>
 void run(const DirectConv& conv, const X* x, const W* w, const void* x_zero, const void* w_zero,
@@ -43,37 +44,32 @@ void run(const DirectConv& conv, const X* x, const W* w, const void* x_zero, con
   const ConvGeometry& g = conv.geometry;
   const int64_t in = g.in_per_group(), out = g.out_per_group(), taps = g.taps();
   const Sum zero = Sum(zero_point(conv.x_zero_type, x_zero, 0));
-  const auto one = [&](int64_t n, int64_t channel, const Taps& pixel) {
+  const auto one = [&](int64_t n, int64_t channel, const int64_t* pixel) {
     const int64_t group = channel / out, m = channel % out;
     const int64_t wz = conv.w_zero_per_channel ? channel : 0;
     const Sum w_zero_value = Sum(zero_point(conv.w_zero_type, w_zero, wz));
     const X* image = x + n * g.x.batch + group * in * g.x.channel;
     Sum sum = 0;
-    for (int64_t tap = 0; tap < taps; ++tap) {
-      const int64_t at = pixel.offset(tap);
-      if (at < 0) continue;
+    each_tap(conv, pixel, [&](int64_t tap, int64_t at) {
       for (int64_t c = 0; c < in; ++c) {
         const int64_t row = g.transposed ? (group * in + c) * out + m : channel * in + c;
         const Sum weight = Sum(w[row * taps + tap]) - w_zero_value;
         sum += (Sum(image[at + c * g.x.channel]) - zero) * weight;
       }
-    }
+    });
     return sum;
   };
   parallel_for(threads, g.batch * g.out_channels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item) {
       const int64_t n = item / g.out_channels, channel = item % g.out_channels;
       Y* to = y + n * g.y.batch + channel * g.y.channel;
-      for (int64_t p = 0; p < g.out_pixels(); ++p) {
-        const int64_t at[3] = {p / (g.out[1] * g.out[2]), p / g.out[2] % g.out[1], p % g.out[2]};
-        Taps pixel{g, {}};
-        int64_t offset = 0;
-        for (int axis = 0; axis < 3; ++axis) {
-          pixel.sources[axis] = conv.sources[axis].data() + at[axis] * g.kernel[axis];
-          offset += at[axis] * g.y.space[axis];
-        }
-        to[offset] = Y(one(n, channel, pixel));
-      }
+      int64_t at[3];
+      for (at[0] = 0; at[0] < g.out[0]; ++at[0])
+        for (at[1] = 0; at[1] < g.out[1]; ++at[1])
+          for (at[2] = 0; at[2] < g.out[2]; ++at[2]) {
+            const int64_t* s = g.y.space;
+            to[at[0] * s[0] + at[1] * s[1] + at[2] * s[2]] = Y(one(n, channel, at));
+          }
     }
   });
 }

@@ -1,8 +1,6 @@
 // Convolution of any type by plain loops: slow, and simple enough to trust.
 #pragma once
 
-#include <vector>
-
 #include "core/dtype.h"
 #include "cpu/kernels/conv.h"
 
@@ -14,7 +12,7 @@ struct DirectConv {
   DType x_zero_type = DType::none, w_zero_type = DType::none;  // none: 0
   bool w_zero_per_channel = false;
   DType y_type = DType::none;
-  std::vector<int32_t> sources[3];  // tap_sources of each axis
+  AxisTaps taps[3];  // axis_taps of each
 };
 
 // Sums in float64 for float64, in float32 for the other floats, in int32 (wrapping) for integers.

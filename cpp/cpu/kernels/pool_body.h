@@ -69,7 +69,8 @@ template <class Op, class T, int bytes, int vectors>
   for (int64_t i = 0; i < d.taps; ++i) {
     const T* plane = x + (d.first + i * s.axes[0].dilation) * s.x.space[0];
     for (int64_t j = 0; j < h.taps; ++j) {
-      const T* row = plane + (h.first + j * s.axes[1].dilation) * s.x.space[1] + w.first * s.x.space[2];
+      const T* row =
+          plane + (h.first + j * s.axes[1].dilation) * s.x.space[1] + w.first * s.x.space[2];
       for (int64_t k = 0; k < w.taps; ++k) {
         const T* pixel = row + k * s.axes[2].dilation * s.x.space[2];
         for (int v = 0; v < vectors; ++v) {

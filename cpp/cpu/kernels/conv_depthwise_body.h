@@ -1,0 +1,107 @@
+// Depthwise convolution, vectorised over the channels.
+//
+// Templates over the vector width; static, so that each instruction set keeps its own copy.
+#pragma once
+
+#include <algorithm>
+
+#include "cpu/kernels/conv_depthwise_kernels.h"
+
+namespace rlx::cpu::depthwise {
+
+template <class T, int bytes>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(bytes)));
+  typedef T unaligned __attribute__((vector_size(bytes), aligned(alignof(T)), may_alias));
+};
+
+struct Pixel {  // one output pixel's taps
+  const TapRun *d, *h, *w;
+};
+
+// `vectors` vectors of `lanes` channels of one output pixel. x and packed start at the first.
+template <class X, class Sum, int lanes, int vectors>
+[[gnu::always_inline]] static inline void pixel(const DepthwiseConv& conv, const Pixel& p,
+                                                const X* x, const Sum* packed, Sum zero, Sum* y) {
+  using V = typename VectorOf<Sum, lanes * int(sizeof(Sum))>::type;
+  using U = typename VectorOf<Sum, lanes * int(sizeof(Sum))>::unaligned;
+  using Loaded = typename VectorOf<X, lanes * int(sizeof(X))>::unaligned;
+  const ConvGeometry& g = conv.geometry;
+  const AxisTaps* t = conv.taps;
+  V sums[vectors] = {};
+  for (int64_t i = 0; i < p.d->count; ++i) {
+    const int64_t plane_tap = (p.d->tap + i * t[0].tap_step) * g.kernel[1];
+    const X* plane = x + (p.d->source + i * t[0].source_step) * g.x.space[0];
+    for (int64_t j = 0; j < p.h->count; ++j) {
+      const int64_t row_tap = (plane_tap + p.h->tap + j * t[1].tap_step) * g.kernel[2];
+      const X* from = plane + (p.h->source + j * t[1].source_step) * g.x.space[1] +
+                      p.w->source * g.x.space[2];
+      const Sum* weights = packed + (row_tap + p.w->tap) * g.out_channels;
+      for (int64_t k = 0; k < p.w->count; ++k) {
+        for (int v = 0; v < vectors; ++v) {
+          const Loaded loaded = *reinterpret_cast<const Loaded*>(from + v * lanes);
+          const V value = __builtin_convertvector(loaded, V) - zero;
+          sums[v] += value * V(*reinterpret_cast<const U*>(weights + v * lanes));
+        }
+        from += t[2].source_step * g.x.space[2];
+        weights += t[2].tap_step * g.out_channels;
+      }
+    }
+  }
+  for (int v = 0; v < vectors; ++v) *reinterpret_cast<U*>(y + v * lanes) = sums[v];
+}
+
+// All channels of a pixel when each input channel gives one output channel.
+template <class X, class Sum, int bytes>
+[[gnu::always_inline]] static inline void channels(const DepthwiseConv& conv, const Pixel& p,
+                                                   const X* x, const Sum* packed, Sum zero,
+                                                   Sum* y) {
+  constexpr int lanes = bytes / int(sizeof(Sum));
+  const int64_t count = conv.geometry.out_channels;
+  int64_t c = 0;
+  for (; c + 4 * lanes <= count; c += 4 * lanes) {
+    pixel<X, Sum, lanes, 4>(conv, p, x + c, packed + c, zero, y + c);
+  }
+  for (; c + lanes <= count; c += lanes) {
+    pixel<X, Sum, lanes, 1>(conv, p, x + c, packed + c, zero, y + c);
+  }
+  if (c < count && count >= lanes) {  // overlaps what is done: the values are equal
+    c = count - lanes;
+    pixel<X, Sum, lanes, 1>(conv, p, x + c, packed + c, zero, y + c);
+    return;
+  }
+  for (; c < count; ++c) pixel<X, Sum, 1, 1>(conv, p, x + c, packed + c, zero, y + c);
+}
+
+template <class X, class Sum, int bytes>
+static void rows(const DepthwiseConv& conv, const void* x, const void* packed, int32_t x_zero,
+                 void* y, int64_t begin, int64_t end) {
+  const ConvGeometry& g = conv.geometry;
+  const int64_t multiplier = g.out_per_group();
+  for (int64_t row = begin; row < end; ++row) {
+    const int64_t h = row % g.out[1], d = row / g.out[1] % g.out[0];
+    const int64_t n = row / (g.out[0] * g.out[1]);
+    const X* image = static_cast<const X*>(x) + n * g.x.batch;
+    Sum* to = static_cast<Sum*>(y) + n * g.y.batch + d * g.y.space[0] + h * g.y.space[1];
+    Pixel p{&conv.taps[0].runs[size_t(d)], &conv.taps[1].runs[size_t(h)], nullptr};
+    for (int64_t o = 0; o < g.out[2]; ++o, to += g.y.space[2]) {
+      p.w = &conv.taps[2].runs[size_t(o)];
+      const Sum* weights = static_cast<const Sum*>(packed);
+      if (multiplier == 1) {
+        channels<X, Sum, bytes>(conv, p, image, weights, Sum(x_zero), to);
+        continue;
+      }
+      for (int64_t c = 0; c < g.out_channels; ++c) {
+        pixel<X, Sum, 1, 1>(conv, p, image + c / multiplier, weights + c, Sum(x_zero), to + c);
+      }
+    }
+  }
+}
+
+template <int bytes>
+constexpr DepthwiseTable table() {
+  return {rows<float, float, bytes>, rows<double, double, bytes>, rows<int8_t, int32_t, bytes>,
+          rows<uint8_t, int32_t, bytes>};
+}
+
+}  // namespace rlx::cpu::depthwise

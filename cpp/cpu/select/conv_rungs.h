@@ -1,0 +1,22 @@
+// The ways to compute a convolution without its epilogue; select/conv.cpp chooses among them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "backend.h"
+#include "cpu/kernels/conv.h"
+
+namespace rlx::cpu {
+
+// Operands of every rung: x, w, x_zero, w_zero, then the product. Where these types differ from
+// the request of the whole convolution, so does the request a rung is given.
+constexpr size_t conv_operands = 4;
+
+// Channels last and dense. On nullopt, `refusal` says why.
+std::optional<Selection> conv_depthwise(const SelectRequest& request, const ConvGeometry& geometry,
+                                        std::string& refusal);
+// Any strides and every type that there is.
+Selection conv_direct(const SelectRequest& request, const ConvGeometry& geometry);
+
+}  // namespace rlx::cpu
