@@ -24,6 +24,18 @@ void bind_fields(py::class_<S, std::shared_ptr<S>>& bound) {
   });
 }
 
+// The strings that each field of a closed set takes, for whoever compares them with Python's.
+template <class S>
+void list_kinds(py::dict& kinds) {
+  for_each_field<S>([&]<class T>(const Field<S, T>& field) {
+    if constexpr (NamedEnum<T>) {
+      py::list names;
+      for (std::string_view name : EnumNames<T>::values) names.append(name);
+      kinds[py::make_tuple(Fields<S>::name, field.name)] = py::tuple(names);
+    }
+  });
+}
+
 template <class S>
 void bind(py::module_& module) {
   py::class_<S, std::shared_ptr<S>> bound(module, Fields<S>::name.data());
@@ -34,6 +46,9 @@ void bind(py::module_& module) {
 template <class... S>
 void bind_each(py::module_& module, std::variant<S...>*) {
   (bind<S>(module), ...);
+  py::dict kinds;
+  (list_kinds<S>(kinds), ...);
+  module.attr("KINDS") = kinds;
 }
 
 std::string_view op_of(const RegionOp& op) {

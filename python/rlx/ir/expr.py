@@ -40,7 +40,8 @@ OPS: dict[str, tuple[int, Callable]] = {
     "ceil": (1, lambda a: float(math.ceil(a)) if math.isfinite(a) else a),
     "round": (1, lambda a: float(round(a)) if math.isfinite(a) else a),  # half to even
     "sqrt": (1, lambda a: math.sqrt(a) if a >= 0 else math.nan),
-    "to_int": (1, lambda a: int(a) if math.isfinite(a) else 0),  # truncates
+    # Truncates and saturates to int64.
+    "to_int": (1, lambda a: min(max(int(a), -2**63), 2**63 - 1) if math.isfinite(a) else 0),
     "to_float": (1, float),
     "to_f32": (1, lambda a: float(np.float32(a))),  # a float64 rounded to float32
     # Broadcast of two dims: 1 gives way, else they must be equal (a guard checks that).
