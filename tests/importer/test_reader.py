@@ -85,7 +85,7 @@ def test_large_weights_are_mapped_and_shared_by_their_source(path):
 def test_weights_of_bytes_are_views(path):
     data = bytearray(path.read_bytes())
     weight = read(data).graph.initializers["w"]
-    assert not weight.mapped and weight.source is None
+    assert not weight.mapped and weight.source is None and not weight.array.flags.writeable
     start = np.frombuffer(data, np.uint8).ctypes.data
     assert start < weight.data.ctypes.data < start + len(data)
     del data

@@ -96,7 +96,7 @@ def test_sizes_are_checked(tmp_path, data, entries):
 
 @pytest.mark.parametrize("location", [
     "../w.bin", "a/../../w.bin", "./../w.bin", "..", "/etc/hostname", "C:\\w.bin", "c:w.bin",
-    "\\\\host\\w.bin", "", ".", "w.bin\0.txt", "sub",
+    "\\\\host\\w.bin", "", ".", "w.bin\0.txt", "sub", "sub/../w.bin",
 ])
 def test_locations_outside_are_refused(tmp_path, location):
     (tmp_path / "w.bin").write_bytes(VALUES.tobytes())
