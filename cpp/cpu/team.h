@@ -9,12 +9,15 @@
 
 namespace rlx::cpu {
 
+// True in the child of a fork that could not end the team before: parallel regions would hang.
+bool team_lost();
+
 // Runs f(thread, count) on each of `count` <= threads team members; inline when threads <= 1.
 // The team is always asked for in full: libgomp ends and recreates threads when its size varies.
 // f must not throw.
 template <class F>
 void parallel(int threads, F&& f) {
-  if (threads <= 1) {
+  if (threads <= 1 || team_lost()) {
     f(0, 1);
     return;
   }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "cpu/team.h"
 
 namespace rlx::cpu::onednn {
 
@@ -26,6 +27,7 @@ dnnl_engine_t engine() {
 }
 
 ThreadCount::ThreadCount(int threads) : before_(omp_get_max_threads()) {
+  if (team_lost()) threads = 1;
   if (before_ != threads) omp_set_num_threads(threads);
 }
 
