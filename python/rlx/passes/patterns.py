@@ -234,9 +234,13 @@ def _group_affine(normed: Value, factor: Value, slot: int, node: Node, uses: Use
             return False
     elif slot == 1 and not _is_all(norm.inputs[2], 0.0):
         return False
-    old = [_channel_values(v, channels, fill) for v, fill in zip(norm.inputs[1:3], (1.0, 0.0))]
-    if inner is not None:
+    elif not all(v is None or v.is_const for v in norm.inputs[1:3]):
+        return False
+    if inner is not None:  # the reshaped norm has unit scale: nothing of it to keep
         old = [np.full(channels, fill) for fill in (1.0, 0.0)]
+    else:
+        old = [_channel_values(v, channels, fill)
+               for v, fill in zip(norm.inputs[1:3], (1.0, 0.0))]
     values = [old[0] * by_channel, old[1]] if slot == 1 else [old[0], old[1] + by_channel]
     scale, bias = (Value(type(factor.type)(factor.dtype, (channels,)),
                          const=v.astype(factor.const.dtype)) for v in values)
