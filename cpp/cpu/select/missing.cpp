@@ -39,34 +39,6 @@ Selection select_attention(const Attention& prim, const SelectRequest&) {
   refuse(prim);
 }
 
-Selection select_gather(const Gather& prim, const SelectRequest&) {
-  refuse(prim);
-}
-
-Selection select_scatter(const Scatter& prim, const SelectRequest&) {
-  refuse(prim);
-}
-
-Selection select_move(const Move& prim, const SelectRequest&) {
-  refuse(prim);
-}
-
-Selection select_resize(const Resize& prim, const SelectRequest&) {
-  refuse(prim);
-}
-
-Selection select_sort(const Sort& prim, const SelectRequest&) {
-  refuse(prim);
-}
-
-Selection select_non_max_suppression(const NonMaxSuppression& prim, const SelectRequest&) {
-  refuse(prim);
-}
-
-Selection select_random(const Random& prim, const SelectRequest&) {
-  refuse(prim);
-}
-
 Selection select_recurrent(const Recurrent& prim, const SelectRequest&) {
   refuse(prim);
 }

@@ -1,0 +1,35 @@
+// Index tensors of Gather and Scatter: int32 or int64, negative from the end, checked.
+#pragma once
+
+#include <string>
+
+#include "backend.h"
+
+namespace rlx::cpu {
+
+struct Indices {
+  const void* data;
+  bool narrow;  // int32
+
+  int64_t operator[](int64_t i) const {
+    return narrow ? static_cast<const int32_t*>(data)[i] : static_cast<const int64_t*>(data)[i];
+  }
+};
+
+// i made non-negative for an axis of n; Error(input) when it is out of range.
+inline int64_t checked_index(int64_t i, int64_t n) {
+  if (i < -n || i >= n) {
+    throw Error(ErrorKind::input, "index " + std::to_string(i) + " is out of range")
+        .expected_got("in [" + std::to_string(-n) + ", " + std::to_string(n - 1) + "]",
+                      std::to_string(i));
+  }
+  return i < 0 ? i + n : i;
+}
+
+inline bool narrow_indices(const TensorDesc& desc) {
+  if (desc.dtype == DType::int32 || desc.dtype == DType::int64) return desc.dtype == DType::int32;
+  throw Error(ErrorKind::unsupported, "indices must be int32 or int64")
+      .expected_got("int32 or int64", name_of(desc.dtype));
+}
+
+}  // namespace rlx::cpu
