@@ -8,7 +8,7 @@ from rlx.ir.builders.elementwise import ElementwiseBuilder
 from rlx.ir.builders.indexing import IndexingBuilder
 from rlx.ir.builders.movement import MovementBuilder
 from rlx.ir.expr import Expr, Number, Symbol, apply, as_int, product, symbol, symbols_of
-from rlx.ir.graph import Graph, Origin, Value
+from rlx.ir.graph import Graph, Host, If, Loop, Origin, Scan, SequenceOp, Value
 from rlx.ir.prims import AxisMap, Map, Random, Recurrent, Region, RegionOp, Resize
 from rlx.ir.types import DType, OptionalType, SequenceType, TensorType, Type, dtype_of
 
@@ -18,8 +18,9 @@ class Builder(ElementwiseBuilder, MovementBuilder, ComputeBuilder, IndexingBuild
 
 
 __all__ = [
-    "AxisMap", "Builder", "DType", "Expr", "FOLD_LIMIT", "Graph", "Map", "Number", "OptionalType",
-    "Origin", "Random", "Recurrent", "Region", "RegionOp", "Resize", "SequenceType", "Specialise",
-    "Symbol", "TRACKED_LIMIT", "TRACKED_TYPES", "TensorType", "Type", "Value", "accumulate_type",
-    "apply", "as_int", "dtype_of", "product", "symbol", "symbols_of", "window_out",
+    "AxisMap", "Builder", "DType", "Expr", "FOLD_LIMIT", "Graph", "Host", "If", "Loop", "Map",
+    "Number", "OptionalType", "Origin", "Random", "Recurrent", "Region", "RegionOp", "Resize",
+    "Scan", "SequenceOp", "SequenceType", "Specialise", "Symbol", "TRACKED_LIMIT", "TRACKED_TYPES",
+    "TensorType", "Type", "Value", "accumulate_type", "apply", "as_int", "dtype_of", "product",
+    "symbol", "symbols_of", "window_out",
 ]

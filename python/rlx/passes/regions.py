@@ -177,7 +177,8 @@ class _Merger:
         producer.results += [(renamed[r], v) for r, v in group.results]
         for v, _ in producer.reads:
             readers = self.readers.setdefault(v.id, [])
-            self.readers[v.id] = [p for p in readers if p not in (producer.position, group.position)]
+            merged = (producer.position, group.position)
+            self.readers[v.id] = [p for p in readers if p not in merged]
             self.readers[v.id].append(position)
         producer.position, group.alive = position, False
         producer.origin = merged_origin(group.origin, producer.origin)

@@ -6,8 +6,7 @@ from rlx.errors import ModelError, UnsupportedError
 from rlx.importer.context import Child, joined_type
 from rlx.importer.registry import op
 from rlx.importer.scope import Scope
-from rlx.ir.build import DType, TensorType, Value
-from rlx.ir.graph import If, Loop, Scan
+from rlx.ir.build import DType, If, Loop, Scan, TensorType, Value
 
 UNROLL_LIMIT = 8  # trips of a constant Loop that are inlined rather than run as a stage
 

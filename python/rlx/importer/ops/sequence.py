@@ -6,9 +6,8 @@ from rlx.errors import ModelError, UnsupportedError
 from rlx.importer.registry import op
 from rlx.importer.types import type_of
 from rlx.ir.build import (
-    DType, OptionalType, SequenceType, Specialise, TensorType, Value,
+    DType, OptionalType, SequenceOp, SequenceType, Specialise, TensorType, Value,
 )
-from rlx.ir.graph import SequenceOp
 
 
 def _stage(b, kind: str, inputs, type, **fields) -> Value:
