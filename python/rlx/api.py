@@ -1,0 +1,78 @@
+"""The functions of the package: run, load, devices."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from rlx._load import load_core
+from rlx.session import Session
+
+_core = load_core()
+SESSIONS = 8  # models that rlx.run keeps ready
+
+_sessions: OrderedDict[tuple, Session] = OrderedDict()
+_lock = threading.Lock()
+
+
+def load(model: Any, **options: Any) -> Session:
+    """Loads a model for repeated runs.
+
+    model: a path, bytes, onnx.ModelProto or binary file object. options: see rlx.Options.
+    Raises ModelError, UnsupportedError or DeviceError, naming the node and the reason.
+    """
+    return Session(model, **options)
+
+
+def run(model: Any, inputs: Any, *, out: dict[str, np.ndarray] | None = None,
+        **options: Any) -> dict[str, Any]:
+    """Runs a model once: output name -> ndarray.
+
+    model and options as for `load`, inputs and out as for Session.run. The last few models stay
+    loaded (by file identity and options), so that calling this in a loop is as fast as a Session.
+    """
+    key = _identity(model)
+    if key is None:
+        with Session(model, **options) as session:
+            return session.run(inputs, out)
+    return _session(key, model, options).run(inputs, out)
+
+
+def _session(key: tuple, model: Any, options: dict[str, Any]) -> Session:
+    key = (*key, tuple(sorted((k, tuple(v) if isinstance(v, list) else v)
+                              for k, v in options.items())))
+    with _lock:
+        found = _sessions.get(key)
+        if found is not None:
+            _sessions.move_to_end(key)
+            return found
+    made = Session(model, **options)
+    with _lock:
+        found = _sessions.setdefault(key, made)
+        while len(_sessions) > SESSIONS:
+            _sessions.popitem(last=False)
+    return found
+
+
+def _identity(model: Any) -> tuple | None:
+    """What stays equal as long as the model is the same; None when it cannot be told."""
+    if isinstance(model, (str, os.PathLike)):
+        path = os.path.realpath(model)
+        try:
+            stat = os.stat(path)
+        except OSError:
+            return None  # Session says what is wrong
+        return ("file", path, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return ("bytes", hashlib.blake2b(model, digest_size=16).digest())
+    return None
+
+
+def devices() -> list[str]:
+    """The devices that models can run on here, best first; opens no library to find out."""
+    return list(_core.devices())
