@@ -7,21 +7,22 @@ import numpy as np
 from rlx.ir.types import DType
 
 _NARROW = {DType.UINT4: 4, DType.INT4: 4, DType.FLOAT4E2M1: 4, DType.UINT2: 2, DType.INT2: 2}
+_BITS = {dtype: _NARROW.get(dtype, 8 * dtype.itemsize) for dtype in DType}
 
 
 def bits_of(dtype: DType) -> int:
     """Bits an element takes in a file."""
-    return _NARROW.get(dtype) or 8 * dtype.itemsize
+    return _BITS[dtype]
 
 
 def packed_nbytes(count: int, dtype: DType) -> int:
     """Bytes that `count` elements take in a file; the last byte may be partly used."""
-    return (count * bits_of(dtype) + 7) // 8
+    return (count * _BITS[dtype] + 7) // 8
 
 
 def unpack(data: np.ndarray, dtype: DType, count: int) -> np.ndarray:
     """One value a byte from packed bytes: the first element is in the lowest bits."""
-    bits = _NARROW[dtype]
+    bits = _BITS[dtype]
     parts = 8 // bits
     mask = (1 << bits) - 1
     values = np.empty((data.size, parts), np.uint8)
@@ -33,7 +34,7 @@ def unpack(data: np.ndarray, dtype: DType, count: int) -> np.ndarray:
 
 def pack(values: np.ndarray, dtype: DType) -> np.ndarray:
     """Packed bytes from one value a byte: what unpack reverses."""
-    bits = _NARROW[dtype]
+    bits = _BITS[dtype]
     parts = 8 // bits
     flat = values.reshape(-1).view(np.uint8) & ((1 << bits) - 1)
     padded = np.zeros(-(-flat.size // parts) * parts, np.uint8)

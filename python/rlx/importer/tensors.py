@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 
 import numpy as np
 import onnx
@@ -16,6 +17,7 @@ from rlx.importer.source import Source
 from rlx.importer.wire import Cut
 from rlx.ir.types import DType
 
+_DTYPES = {int(dtype): dtype for dtype in DType}
 _MAX_RANK = 64  # NumPy's
 _MAX_BYTES = 2**63 - 1
 
@@ -146,23 +148,25 @@ def _flat_indices(values: Weight, indices: Weight, dims: tuple[int, ...]) -> np.
 
 def element_type(number: int) -> DType:
     """The DType of a TensorProto.DataType number, checked."""
-    try:
-        return DType(number)
-    except ValueError:
-        pass
+    dtype = _DTYPES.get(number)
+    if dtype is not None:
+        return dtype
     if number in onnx.TensorProto.DataType.values() and number != onnx.TensorProto.UNDEFINED:
         name = onnx.TensorProto.DataType.Name(number)
         raise UnsupportedError(f"rlx does not have the element type {name}")
     raise ModelError(f"there is no element type {number}")
 
 
-def _dims(dims, dtype: DType) -> tuple[int, ...]:
-    dims = tuple(dims)
+def _dims(given: Sequence[int], dtype: DType) -> tuple[int, ...]:
+    dims = tuple(given)
     if len(dims) > _MAX_RANK:
         raise UnsupportedError(f"the tensor has rank {len(dims)}, more than {_MAX_RANK}")
-    if any(dim < 0 for dim in dims):
-        raise ModelError(f"the tensor has a negative dim: {list(dims)}")
-    if math.prod(dim for dim in dims if dim) * max(1, bits_of(dtype) // 8) > _MAX_BYTES:
+    largest = bits_of(dtype)
+    for dim in dims:
+        if dim < 0:
+            raise ModelError(f"the tensor has a negative dim: {list(dims)}")
+        largest *= dim or 1
+    if largest > 8 * _MAX_BYTES:
         raise ModelError(f"the tensor's dims overflow: {list(dims)}")
     return dims
 
