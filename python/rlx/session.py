@@ -10,13 +10,8 @@ import numpy as np
 
 from rlx import feeds
 from rlx._load import load_core
-from rlx.emit import emit
 from rlx.errors import InputError
-from rlx.importer.importer import Facts, import_model
-from rlx.importer.reader import read
-from rlx.ir.build import Specialise
 from rlx.options import Options
-from rlx.passes import run_pipeline
 
 _core = load_core()
 SPECIALISATIONS = 32  # imports that one Session keeps (structural values, ranks, assumptions)
@@ -33,7 +28,10 @@ class Session:
     def __init__(self, model: Any, **options: Any):
         self.options = Options.of(**options)
         self._device = _core.make_device(self.options.device)
-        self._model = read(model)
+        # Loaded with the first model: it would double the time of `import rlx`.
+        from rlx import compiler
+        self._compiler = compiler
+        self._model = compiler.read(model)
         graph = self._model.graph
         self.inputs = feeds.describe(graph.inputs)
         self.outputs = feeds.describe(
@@ -46,9 +44,9 @@ class Session:
         self._current: Any = None  # what explain() and memory_plan() describe
         self._fast: Any = None     # the one executable, when no input decides the program
         try:
-            self._current = self._executable(Facts())
+            self._current = self._executable(compiler.Facts())
             self._fast = None if graph.defaults else self._current
-        except Specialise as need:
+        except compiler.Specialise as need:
             self._note(need)
 
     @property
@@ -92,16 +90,16 @@ class Session:
                 try:
                     self._current = self._executable(facts)
                     return self._current
-                except Specialise as need:
+                except self._compiler.Specialise as need:
                     self._note(need)
 
-    def _note(self, need: Specialise) -> None:
+    def _note(self, need: Any) -> None:
         fact = (need.kind, need.value.name)
         if fact in self._needs or not need.value.name:
             raise InputError(f"cannot specialise the model: {need}") from need
         self._needs.append(fact)
 
-    def _facts(self, given: dict[str, Any], denied: frozenset[str]) -> Facts:
+    def _facts(self, given: dict[str, Any], denied: frozenset[str]) -> Any:
         graph = self._model.graph
         ranks, shapes, values, present = {}, {}, {}, {}
         for kind, name in self._needs:
@@ -113,7 +111,7 @@ class Session:
                     raise InputError(f"input {name!r} is missing")
                 x = given[name]
             else:
-                facts = Facts(ranks, shapes, values, present, frozenset(), denied)
+                facts = self._compiler.Facts(ranks, shapes, values, present, frozenset(), denied)
                 x = self._executable(facts, (name,)).run(given)[name]
             if isinstance(x, list):
                 x = x[0] if x else np.zeros(0)
@@ -124,15 +122,15 @@ class Session:
             else:
                 values[name] = x
         fed = frozenset(name for name in graph.defaults if given.get(name) is not None)
-        return Facts(ranks, shapes, values, present, fed, denied)
+        return self._compiler.Facts(ranks, shapes, values, present, fed, denied)
 
-    def _executable(self, facts: Facts, outputs: tuple[str, ...] | None = None) -> Any:
+    def _executable(self, facts: Any, outputs: tuple[str, ...] | None = None) -> Any:
         key = (facts.key(), outputs)
         found = self._compiled.get(key)
         if found is None:
-            graph = import_model(self._model, facts, outputs)
-            graph = run_pipeline(graph, self.options.disable)
-            found = _core.Executable(emit(graph), self._device, self._packs,
+            program = self._compiler.compile_model(self._model, facts, outputs,
+                                                   self.options.disable)
+            found = _core.Executable(program, self._device, self._packs,
                                      threads=self.options.threads, force=self.options.force,
                                      plan_cache_bytes=self.options.plan_cache_bytes,
                                      memory_limit=self.options.memory_limit)

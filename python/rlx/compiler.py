@@ -1,0 +1,28 @@
+"""From a model to its Program: reader, importer, passes, emit, one after the other.
+
+Session imports this module when the first model is loaded, so that `import rlx` stays quick.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlx.emit import emit
+from rlx.importer.importer import Facts, import_model
+from rlx.importer.loaded import LoadedModel
+from rlx.importer.reader import read
+from rlx.ir.build import Specialise
+from rlx.passes import run_pipeline
+
+
+def compile_model(model: LoadedModel, facts: Facts, outputs: tuple[str, ...] | None,
+                  disable: tuple[str, ...]) -> Any:
+    """The _core.Program of a model under `facts`; outputs names other values of it to give.
+
+    Raises Specialise when a further fact is needed, ModelError or UnsupportedError.
+    """
+    graph = import_model(model, facts, outputs)
+    return emit(run_pipeline(graph, disable))
+
+
+__all__ = ["Facts", "Specialise", "compile_model", "read"]
