@@ -6,12 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from rlx.errors import InputError
+from rlx.errors import InputError, UnsupportedError
 from rlx.ir.expr import Expr, Symbol, evaluate, symbols_of
-from rlx.ir.graph import STAGES, Alias, Graph, Node, Value
+from rlx.ir.graph import STAGES, Alias, Graph, Guard, Node, Value
 from rlx.ir.reference import REFERENCES
 from rlx.ir.reference.stages import STAGE_REFERENCES
 from rlx.ir.types import DType, TensorType
+
+
+class AssumptionFailed(InputError):
+    """A guard with an assumption does not hold: import again with its name denied."""
+
+    def __init__(self, message: str, assumption: str):
+        super().__init__(message)
+        self.assumption = assumption
 
 
 class _Symbolic(Exception):
@@ -69,14 +77,14 @@ class _Run:
         for guard in graph.guards:
             if not any(s.value.id not in env for s in symbols_of(guard.condition)):
                 if not number(guard.condition):
-                    raise InputError(guard.message)
+                    _refuse(guard)
         for node in graph.nodes:
             self.node(node, env, number)
         return [self.value(env, v) for v in graph.outputs]
 
     def enter(self, v: Value, x):
-        if self.double and isinstance(x, np.ndarray) and x.dtype.kind in "fV":
-            return x.astype(np.float64)
+        if self.double and isinstance(v.type, TensorType) and v.dtype.is_float:
+            return np.asarray(x).astype(np.float64)
         return x
 
     def value(self, env: dict[int, Any], v: Value | None):
@@ -109,4 +117,14 @@ class _Run:
             shape = tuple(-1 if any(s.value in node.outputs for s in symbols_of(d)) else number(d)
                           for d in v.shape)
             types.append(TensorType(DType.FLOAT64 if wide else v.dtype, shape))
-        return REFERENCES[type(node.prim)](node.prim, inputs, types, number)
+        compute = REFERENCES.get(type(node.prim))
+        if compute is None:
+            raise UnsupportedError("this primitive has no reference", node=node.origin.name,
+                                   op=node.origin.op, got=type(node.prim).__name__)
+        return compute(node.prim, inputs, types, number)
+
+
+def _refuse(guard: Guard) -> None:
+    if guard.assumption is not None:
+        raise AssumptionFailed(guard.message, guard.assumption)
+    raise InputError(guard.message)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Callable
 
 from rlx.ir import prims
-from rlx.ir.reference import movement, product, reduction, region
+from rlx.ir.reference import (
+    movement, normalise, order, product, recurrent, reduction, region, resize, window,
+)
 
 # primitive class -> f(prim, inputs, types, value_of) -> list of arrays, one for each output.
 # inputs are arrays or None; types TensorTypes or None; value_of(Number) gives the number
-# behind a Dim. A primitive that is not here is never folded.
+# behind a Dim. A primitive that is not here (Random, Map) is never folded.
 REFERENCES: dict[type, Callable] = {
     prims.Region: region.region,
     prims.Move: movement.move,
@@ -18,4 +20,13 @@ REFERENCES: dict[type, Callable] = {
     prims.Reduce: reduction.reduce,
     prims.Cumulate: reduction.cumulate,
     prims.MatMul: product.matmul,
+    prims.Conv: window.conv,
+    prims.Pool: window.pool,
+    prims.Softmax: normalise.softmax,
+    prims.Norm: normalise.norm,
+    prims.Attention: normalise.attention,
+    prims.Resize: resize.resize,
+    prims.Sort: order.sort,
+    prims.NonMaxSuppression: order.non_max_suppression,
+    prims.Recurrent: recurrent.recurrent,
 }

@@ -18,9 +18,9 @@ def matmul(prim: MatMul, inputs, types, value_of) -> list[np.ndarray]:
 
 
 def _operand(x: np.ndarray, zero, prim: MatMul, row: bool) -> np.ndarray:
-    wide = _exact(x)
+    wide = exact(x)
     if zero is not None:
-        z = _exact(zero)
+        z = exact(zero)
         if z.ndim == 1 and z.size > 1:
             z = z[:, None] if row else z[None, :]
         elif z.size == 1:
@@ -29,7 +29,7 @@ def _operand(x: np.ndarray, zero, prim: MatMul, row: bool) -> np.ndarray:
     return np.swapaxes(wide, -1, -2) if (prim.trans_a if row else prim.trans_b) else wide
 
 
-def _exact(x: np.ndarray) -> np.ndarray:
+def exact(x: np.ndarray) -> np.ndarray:
     """Wide enough that products and sums are exact (integers wrap as int64 does)."""
     if x.dtype.kind in "iu":
         return x.astype(np.int64)
