@@ -54,7 +54,7 @@ template <Real T> RLX_FN T rsqrt(T x) { return T(1) / sqrt(x); }
 template <Real T> RLX_FN T sigmoid(T x) { return T(1) / (T(1) + exp(-x)); }
 template <Real T> RLX_FN T silu(T x) { return x / (T(1) + exp(-x)); }
 // Neither overflows for large x nor loses small results.
-template <Real T> RLX_FN T softplus(T x) { return (x > 0 ? x : T(0) * x) + log1p(exp(-fabs(x))); }
+template <Real T> RLX_FN T softplus(T x) { return (x > 0 ? x : T(0)) + log1p(exp(-fabs(x))); }
 // x * (1 + erf(x / sqrt(2))) / 2 without the cancellation for negative x.
 template <Real T> RLX_FN T gelu(T x) {
   return x * T(0.5) * erfc(x * T(-0.70710678118654752440));

@@ -14,6 +14,9 @@ template <class T> struct Complex {
   T re, im;
 };
 
+RLX_FN unsigned bits_of(float x) { return __builtin_bit_cast(unsigned, x); }
+RLX_FN float from_bits(unsigned x) { return __builtin_bit_cast(float, x); }
+
 enum class Kind { boolean, integer, real, complex };
 
 // Traits of a compute type: its kind, the unsigned and the signed integer of its width.

@@ -11,10 +11,6 @@ namespace {
 
 }  // namespace
 
-Selection select_region(const Region& prim, const SelectRequest&) {
-  refuse(prim);
-}
-
 Selection select_reduce(const Reduce& prim, const SelectRequest&) {
   refuse(prim);
 }

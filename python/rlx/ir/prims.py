@@ -34,8 +34,9 @@ class RegionOp:
     """One value of a Region in SSA order.
 
     op "load": args (input index,); "const": imm; "index": args (axis,), the int64 coordinate;
-    "dim": imm is a Dim, the int64 or float64 value of an expression; "cast": to dtype, ONNX
-    Cast rules (saturate for float8); else a name of kernels/include/scalar_ops.h over args.
+    "dim": imm is a Dim, the int64 or float64 value of an expression; "cast": to dtype by
+    ONNX Cast, imm being 1 to saturate, +2 or +4 to round float8e8m0 down or to nearest (else
+    up); else a name of kernels/include/scalar_ops.h over args.
     dtype is the value's logical ONNX type; arithmetic runs in dtype.compute and, for a small
     float, is rounded to it only by an explicit cast or a store.
     """

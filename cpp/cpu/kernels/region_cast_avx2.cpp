@@ -1,0 +1,23 @@
+// Casts and conversions of storage types for AVX2.
+#include "cpu/kernels/region_cast_body.h"
+
+namespace rlx::cpu {
+
+static_assert(this_isa == Isa::avx2);
+
+template <>
+Loop cast_loop_for<Isa::avx2>(DType from, DType to, bool odd) {
+  return pick_cast(from, to, odd);
+}
+
+template <>
+Loop load_loop_for<Isa::avx2>(DType storage) {
+  return pick_load(storage);
+}
+
+template <>
+Loop store_loop_for<Isa::avx2>(DType storage, CastMode mode) {
+  return pick_store(storage, mode);
+}
+
+}  // namespace rlx::cpu
