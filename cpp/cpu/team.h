@@ -44,7 +44,7 @@ void parallel_for(int threads, int64_t n, int64_t grain, F&& f) {
 }
 
 // Runs f(task, thread) for each task of [0, tasks), handed out one by one: for uneven tasks whose
-// results do not depend on who runs them.
+// results do not depend on who runs them. thread < min(threads, tasks).
 template <class F>
 void parallel_tasks(int threads, int64_t tasks, F&& f) {
   if (threads <= 1 || tasks <= 1) {
@@ -53,7 +53,7 @@ void parallel_tasks(int threads, int64_t tasks, F&& f) {
   }
   std::atomic<int64_t> next{0};
   parallel(threads, [&](int thread, int) {
-    for (;;) {
+    while (thread < tasks) {
       const int64_t task = next.fetch_add(1, std::memory_order_relaxed);
       if (task >= tasks) return;
       f(task, thread);
