@@ -38,6 +38,8 @@ ExprRow row_of(const std::string& op, bool is_float, const std::vector<ExprId>& 
 }  // namespace
 
 void register_program_tables(py::module_& m) {
+  m.def("dtype_name", [](DType t) { return name_of(t); });
+  m.def("dtype_size", [](DType t) { return size_of(t); });
   Bound<ExprRow>(m, "ExprRow")
       .def(py::init(&row_of), py::arg("op"), py::arg("is_float"), py::arg("args"),
            py::arg("i") = 0, py::arg("f") = 0.0)

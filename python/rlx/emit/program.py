@@ -13,7 +13,7 @@ from rlx.errors import InternalError
 from rlx.ir.graph import Alias, Graph, Guard, Host, If, Loop, Node, Origin, Scan, SequenceOp, Value
 from rlx.ir.prims import RegionOp
 from rlx.ir.slots import slots
-from rlx.ir.types import SequenceType, TensorType, Type
+from rlx.ir.types import OptionalType, SequenceType, TensorType, Type
 
 _core = load_core()
 
@@ -69,8 +69,7 @@ class _Emitter:
 
     def describe_values(self) -> None:
         """Fills in the values met so far and those that they bring in by their dims."""
-        while self.undescribed:
-            v = self.undescribed.pop()
+        for v in self.undescribed:  # which grows meanwhile
             self.describe(v, self.values[self.ids[v.id]])
 
     def describe(self, v: Value, made: Any) -> None:
@@ -184,10 +183,6 @@ def _struct(name: str, /, **given: Any) -> Any:
 
 def _kind_and_dtype(type: Type) -> tuple[str, Any]:
     """The kind of a value, and the element type of the tensors inside it."""
-    if isinstance(type, TensorType):
-        return "tensor", type.dtype
-    kind = "sequence" if isinstance(type, SequenceType) else "optional"
-    inner = type.element
-    if inner is None:
-        return kind, type.dtype
-    return kind, inner.dtype if isinstance(inner, TensorType) else _kind_and_dtype(inner)[1]
+    if isinstance(type, OptionalType):
+        return "optional", type.element.dtype
+    return "sequence" if isinstance(type, SequenceType) else "tensor", type.dtype

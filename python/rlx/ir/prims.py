@@ -285,7 +285,10 @@ class Random:
 
 @dataclass(frozen=True, slots=True)
 class Recurrent:
-    """x, w, r, b, sequence_lens, initial_h, initial_c, p -> y, y_h, y_c: lstm, gru, rnn as ONNX."""
+    """x, w, r, b, sequence_lens, initial_h, initial_c, p -> y, y_h, y_c: lstm, gru, rnn as ONNX.
+
+    direction: forward, reverse, bidirectional.
+    """
 
     kind: str
     hidden_size: int
