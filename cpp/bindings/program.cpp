@@ -61,6 +61,13 @@ std::shared_ptr<Program> make_program(const py::kwargs& given) {
   return program;
 }
 
+// A property that gives a copy: a reference would let Python change the program.
+template <class T>
+void def_copy(py::class_<Program, std::shared_ptr<Program>>& bound, const char* name,
+              T Program::*member) {
+  bound.def_property_readonly(name, [member](const Program& p) { return p.*member; });
+}
+
 }  // namespace
 
 void register_program(py::module_& module) {
@@ -71,20 +78,20 @@ void register_program(py::module_& module) {
   register_program_stages(structs);
   structs.def("evaluate", &evaluate_rows, py::arg("rows"), py::arg("symbols"));
   program.def(py::init(&make_program))
-      .def("__str__", &dump)
-      .def_readonly("exprs", &Program::exprs)
-      .def_readonly("symbols", &Program::symbols)
-      .def_readonly("guards", &Program::guards)
-      .def_readonly("values", &Program::values)
-      .def_readonly("constants", &Program::constants)
-      .def_readonly("strings", &Program::strings)
-      .def_readonly("states", &Program::states)
-      .def_readonly("inputs", &Program::inputs)
-      .def_readonly("outputs", &Program::outputs)
-      .def_readonly("input_names", &Program::input_names)
-      .def_readonly("output_names", &Program::output_names)
-      .def_readonly("stages", &Program::stages)
-      .def_readonly("origins", &Program::origins);
+      .def("__str__", &dump);
+  def_copy(program, "exprs", &Program::exprs);
+  def_copy(program, "symbols", &Program::symbols);
+  def_copy(program, "guards", &Program::guards);
+  def_copy(program, "values", &Program::values);
+  def_copy(program, "constants", &Program::constants);
+  def_copy(program, "strings", &Program::strings);
+  def_copy(program, "states", &Program::states);
+  def_copy(program, "inputs", &Program::inputs);
+  def_copy(program, "outputs", &Program::outputs);
+  def_copy(program, "input_names", &Program::input_names);
+  def_copy(program, "output_names", &Program::output_names);
+  def_copy(program, "stages", &Program::stages);
+  def_copy(program, "origins", &Program::origins);
 }
 
 }  // namespace rlx::bindings

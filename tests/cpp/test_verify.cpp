@@ -9,6 +9,26 @@
 namespace rlx::test {
 namespace {
 
+Value tensor(DType dtype, std::vector<ExprId> shape = {}) {
+  Value value;
+  value.dtype = dtype;
+  value.shape = std::move(shape);
+  return value;
+}
+
+Symbol dim_symbol(ValueId value, std::string name) {
+  Symbol symbol;
+  symbol.value = value;
+  symbol.name = std::move(name);
+  return symbol;
+}
+
+Symbol element_symbol(ValueId value, std::string name) {
+  Symbol symbol = dim_symbol(value, std::move(name));
+  symbol.kind = Symbol::Kind::element;
+  return symbol;
+}
+
 // Rows of the base program: 0 is the symbol n of input 0, 1 the constant 4, 2 the runtime
 // symbol m of value 3, 3 the constant 1, 4 is n + m.
 Program base() {
@@ -19,27 +39,29 @@ Program base() {
              {.op = ExprOp::symbol, .i = 1},
              {.op = ExprOp::const_int, .i = 1},
              {.op = ExprOp::add, .args = {0, 2}}};
-  p.symbols.resize(2);
-  p.symbols[0] = {.kind = Symbol::Kind::dim, .value = 0, .name = "n"};
-  p.symbols[1] = {.kind = Symbol::Kind::element, .value = 3, .upper = 0, .name = "m"};
-  const auto tensor = [&](DType t, std::vector<ExprId> shape) {
-    p.values.push_back({.dtype = t, .shape = std::move(shape)});
+  p.symbols = {dim_symbol(0, "n"), element_symbol(3, "m")};
+  p.symbols[1].upper = 0;
+  p.values = {
+      tensor(DType::float32, {0}),   // 0: input
+      tensor(DType::float32, {1}),   // 1: constant
+      tensor(DType::int64, {3, 2}),  // 2: where it is not zero
+      tensor(DType::int64, {3}),     // 3: how many
+      tensor(DType::int64, {2}),     // 4: alias of 2
+      tensor(DType::int64, {2}),     // 5: its running sum
   };
-  tensor(DType::float32, {0});     // 0: input
-  tensor(DType::float32, {1});     // 1: constant
-  tensor(DType::int64, {3, 2});    // 2: where it is not zero
-  tensor(DType::int64, {3});       // 3: how many
-  tensor(DType::int64, {2});       // 4: alias of 2
-  tensor(DType::int64, {2});       // 5: its running sum
   p.values[1].constant = 0;
   p.values[4].alias_of = 2;
-  p.constants.push_back({.data = data, .bytes = sizeof(data), .source = "here"});
-  p.origins.push_back({.name = "find", .op = "NonZero"});
+  p.constants.resize(1);
+  p.constants[0].data = data, p.constants[0].bytes = sizeof(data);
+  p.constants[0].source = "here";
+  p.origins.resize(1);
+  p.origins[0].name = "find", p.origins[0].op = "NonZero";
   Segment first, second;
   first.nodes.push_back({Sort{.kind = SortKind::nonzero, .k = 1}, {0}, {2, 3}, 0});
   second.nodes.push_back({Cumulate{}, {4}, {5}, -1});
   p.stages = {first, second};
-  p.guards.push_back({.condition = 4, .message = "some"});
+  p.guards.resize(1);
+  p.guards[0].condition = 4;
   p.inputs = {0};
   p.input_names = {"x"};
   p.outputs = {5, 1};
@@ -81,7 +103,7 @@ const Test tables{"verify: tables are consistent", [] {
     p.exprs.push_back({.op = ExprOp::floordiv, .args = {5, 1}});
   });
   broken("an axis that is not there", [](Program& p) { p.symbols[0].index = 1; });
-  broken("wrong type", [](Program& p) { p.symbols[1].is_float = p.exprs[2].is_float = true; });
+  broken("wrong type", [](Program& p) { p.values[3].dtype = DType::float32; });
   broken("expression 99 does not exist", [](Program& p) { p.values[0].shape[0] = 99; });
   broken("negative dim", [](Program& p) { p.exprs[1].i = -4; });
   broken("another size", [](Program& p) { p.exprs[1].i = 5; });
@@ -91,13 +113,13 @@ const Test tables{"verify: tables are consistent", [] {
     static const int64_t ids[4] = {0, 5, 0, 0};
     p.strings = {"only"};
     p.values[1].dtype = DType::string;
-    p.constants[0] = {.data = ids, .bytes = sizeof(ids), .source = "ids"};
+    p.constants[0].data = ids, p.constants[0].bytes = sizeof(ids);
   });
 }};
 
 const Test order{"verify: values are defined once and before use", [] {
-  broken("'' is read", [](Program& p) {
-    p.values[5].name = "''";
+  broken("%4 'flat' is read before", [](Program& p) {
+    p.values[4].name = "flat";
     std::swap(p.stages[0], p.stages[1]);
   });
   broken("%5 is read before it is defined", [](Program& p) { node(p, 0).inputs[0] = 5; });
@@ -122,8 +144,8 @@ const Test numbers{"verify: numbers are known before they are needed", [] {
   broken("no upper bound", [](Program& p) { p.symbols[1].upper = -1; });
   broken("not known in time", [](Program& p) { p.symbols[1].upper = 2; });
   broken("a guard is never decided", [](Program& p) {
-    p.values.push_back({.dtype = DType::int64, .shape = {3}});
-    p.symbols.push_back({.kind = Symbol::Kind::element, .value = 6, .name = "lost"});
+    p.values.push_back(tensor(DType::int64, {3}));
+    p.symbols.push_back(element_symbol(6, "lost"));
     p.exprs.push_back({.op = ExprOp::symbol, .i = 2});
     p.guards[0].condition = 5;
   });
@@ -136,13 +158,19 @@ const Test prims{"verify: primitives fit their operands", [] {
   broken("expression -1 does not exist", [](Program& p) { node(p, 0).prim = Sort{}; });
   broken("no accumulation type", [](Program& p) {
     p.values[5].shape = {3, 2};
-    node(p, 1) = {MatMul{.accumulate = DType::none}, {2, 2, -1, -1}, {5}, -1};
+    MatMul product;
+    product.accumulate = DType::none;
+    node(p, 1) = {product, {2, 2, -1, -1}, {5}, -1};
   });
   broken("takes ranks of at least 2", [](Program& p) {
     node(p, 1) = {MatMul{}, {4, 4, -1, -1}, {5}, -1};
   });
   broken("no permutation", [](Program& p) {
-    Move move{.parts = {{.perm = {1}, .starts = {1}, .steps = {1}, .extents = {2}, .offsets = {1}}}};
+    MovePart part;
+    part.perm = {1};
+    part.starts = part.steps = part.extents = part.offsets = {1};
+    Move move;
+    move.parts = {part};
     node(p, 1).prim = move;
   });
 }};
@@ -176,8 +204,8 @@ const Test regions{"verify: regions are in SSA order and read what is there", []
 ProgramPtr branch(DType dtype) {
   auto p = std::make_shared<Program>();
   p->exprs = {{.op = ExprOp::symbol, .i = 0}};
-  p->symbols.push_back({.kind = Symbol::Kind::dim, .value = 0, .name = "inner"});
-  p->values.push_back({.dtype = dtype, .shape = {0}});
+  p->symbols.push_back(dim_symbol(0, "inner"));
+  p->values.push_back(tensor(dtype, {0}));
   p->inputs = p->outputs = {0};
   p->input_names = p->output_names = {"v"};
   return p;
@@ -186,7 +214,7 @@ ProgramPtr branch(DType dtype) {
 const Test stages{"verify: child programs take and give what their stage passes", [] {
   const auto with_if = [](DType inside, const std::function<void(If&)>& breakage) {
     return [=](Program& p) {
-      p.values.push_back({.dtype = DType::boolean});
+      p.values.push_back(tensor(DType::boolean));
       p.inputs.push_back(6);
       p.input_names.push_back("c");
       If stage{.condition = 6, .then_program = branch(DType::int64),
@@ -201,16 +229,22 @@ const Test stages{"verify: child programs take and give what their stage passes"
   check(dump(p).find("%5: int64[m] = If %6(%4)") != std::string::npos, dump(p));
   broken("another type inside", with_if(DType::int32, [](If&) {}));
   broken("inputs of a branch", with_if(DType::int64, [](If& s) { s.captures.clear(); }));
-  broken("child program is missing", with_if(DType::int64, [](If& s) { s.else_program = nullptr; }));
+  broken("child program is missing",
+         with_if(DType::int64, [](If& s) { s.else_program = nullptr; }));
   broken("without a condition", with_if(DType::int64, [](If& s) { s.condition = -1; }));
   broken("inputs of a Loop body", [](Program& p) {
-    p.stages[1] = Loop{.body = branch(DType::int64), .carried = {4}, .outputs = {5}};
+    Loop loop;
+    loop.body = branch(DType::int64);
+    loop.carried = {4}, loop.outputs = {5};
+    p.stages[1] = loop;
   });
   broken("wrong number of inputs", [](Program& p) {
     p.stages[1] = SequenceOp{.kind = SequenceKind::at, .inputs = {4}, .outputs = {5}};
   });
   broken("the host function 'f' is missing", [](Program& p) {
-    p.stages[1] = Host{.function = "f", .inputs = {4}, .outputs = {5}};
+    Host host;
+    host.function = "f", host.inputs = {4}, host.outputs = {5};
+    p.stages[1] = host;
   });
 }};
 

@@ -11,7 +11,7 @@ from tests.ir.toys import builder, summed, vector
 program = _core.program
 
 
-def struct(name: str, **fields):
+def struct(name: str, /, **fields):
     made = getattr(program, name)()
     for field, value in fields.items():
         setattr(made, field, value)
