@@ -53,7 +53,8 @@ def evaluate_graph(graph: Graph, inputs: dict[str, Any], double: bool = False) -
     run is compared with. Sequences are lists. Not for speed; used by folding and tests.
     """
     values = _Run(double).graph(graph, [inputs[v.name] for v in graph.inputs])
-    return {v.name: x for v, x in zip(graph.outputs, values)}
+    names = graph.output_names or [v.name for v in graph.outputs]
+    return dict(zip(names, values))
 
 
 class _Run:

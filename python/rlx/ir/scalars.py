@@ -120,15 +120,26 @@ def _remainder(numpy_function):
     return remainder
 
 
-def _shift(numpy_function):
-    def shift(a, b):
-        a, b = np.broadcast_arrays(a, b)
-        bits = a.dtype.itemsize * 8
-        unsigned, count = a.astype(f"u{a.dtype.itemsize}"), b.astype(np.int64)
-        inside = (count >= 0) & (count < bits)
-        shifted = numpy_function(unsigned, np.where(inside, count, 0).astype(unsigned.dtype))
-        return np.where(inside, shifted, 0).astype(unsigned.dtype).view(a.dtype)
-    return shift
+def _shift_left(a, b):
+    a, b = np.broadcast_arrays(a, b)
+    unsigned, count, outside = a.astype(f"u{a.dtype.itemsize}"), *_shift_count(a, b)
+    moved = np.left_shift(unsigned, count.astype(unsigned.dtype))
+    return np.where(outside, 0, moved).astype(unsigned.dtype).view(a.dtype)
+
+
+def _shift_right(a, b):
+    """The sign bit fills in from the left, and is all that is left past the width."""
+    a, b = np.broadcast_arrays(a, b)
+    count, outside = _shift_count(a, b)
+    fill = np.where(a < 0, -1, 0) if a.dtype.kind == "i" else 0
+    return np.where(outside, fill, np.right_shift(a, count.astype(a.dtype))).astype(a.dtype)
+
+
+def _shift_count(a, b):
+    """(counts within the width, where they are not)."""
+    count = b.astype(np.int64)
+    outside = (count < 0) | (count >= a.dtype.itemsize * 8)
+    return np.where(outside, 0, count), outside
 
 
 def _rows() -> list[ScalarOp]:
@@ -159,8 +170,8 @@ def _rows() -> list[ScalarOp]:
         row("mod", "if", _remainder(np.mod), 2), row("fmod", "if", _remainder(np.fmod), 2),
         row("bitwise_and", "i", np.bitwise_and, 2), row("bitwise_or", "i", np.bitwise_or, 2),
         row("bitwise_xor", "i", np.bitwise_xor, 2),
-        row("shift_left", "i", _shift(np.left_shift), 2),
-        row("shift_right", "i", _shift(np.right_shift), 2),
+        row("shift_left", "i", _shift_left, 2),
+        row("shift_right", "i", _shift_right, 2),
         row("eq", "bifcs", np.equal, 2, "bool"), row("ne", "bifcs", np.not_equal, 2, "bool"),
         *(row(name, "if", function, 2, "bool") for name, function in compare.items()),
         row("and", "b", np.logical_and, 2, "bool"), row("or", "b", np.logical_or, 2, "bool"),

@@ -6,13 +6,17 @@ from collections.abc import Callable, Iterable
 
 from rlx.ir.graph import Graph
 from rlx.passes.attention import attention
+from rlx.passes.dedupe import dedupe
 from rlx.passes.epilogues import epilogues
+from rlx.passes.fold import fold
 from rlx.passes.patterns import patterns
 from rlx.passes.prune import prune
 from rlx.passes.regions import regions
 
 # name -> pass; each takes a Graph and gives it back rewritten.
 PIPELINE: dict[str, Callable[[Graph], Graph]] = {
+    "fold": fold,
+    "dedupe": dedupe,
     "patterns": patterns,
     "regions": regions,
     "attention": attention,

@@ -143,7 +143,7 @@ def where(b, condition, x, y):
 
 @op("Cast", since=6)
 def cast(b, x, *, to: int, saturate: int = 1, round_mode: str = "up"):
-    return b.cast(x, DType(to), saturate=bool(saturate))
+    return b.cast(x, DType(to), saturate=bool(saturate), round_mode=round_mode)
 
 
 @op("Cast", since=1)
@@ -156,7 +156,7 @@ def cast_1(b, x, *, to: str):
 
 @op("CastLike", since=15)
 def cast_like(b, x, target, *, saturate: int = 1, round_mode: str = "up"):
-    return b.cast(x, target.dtype, saturate=bool(saturate))
+    return b.cast(x, target.dtype, saturate=bool(saturate), round_mode=round_mode)
 
 
 @op("Clip", since=11)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rlx.errors import ModelError
 from rlx.ir.builders.core import TRACKED_LIMIT, TRACKED_TYPES, CoreBuilder
 from rlx.ir.expr import Number, apply, as_int, product
 from rlx.ir.graph import Value
@@ -15,6 +16,9 @@ _ON_NUMBERS = {
                          "not", "select")},
     "floor": "floor", "ceil": "ceil", "round": "round", "sqrt": "sqrt", "mod": "mod",
 }
+
+
+_ROUND_MODES = {"up": 0, "down": 2, "nearest": 4}  # bits of a cast's imm
 
 
 class ElementwiseBuilder(CoreBuilder):
@@ -39,15 +43,20 @@ class ElementwiseBuilder(CoreBuilder):
         prim = Region(shape, accesses, ops, (len(ops) - 1,))
         return self.node(prim, xs, [TensorType(dtype, shape)])[0]
 
-    def cast(self, x: Value, dtype: DType, *, saturate: bool = True) -> Value:
-        """ONNX Cast to dtype; saturate matters to float8 only."""
+    def cast(self, x: Value, dtype: DType, *, saturate: bool = True,
+             round_mode: str = "up") -> Value:
+        """ONNX Cast to dtype; saturate matters to float8 only, round_mode to float8e8m0."""
         if x.dtype is dtype:
             return x
         numbers = self.numbers_or_none(x)
         if numbers is not None and dtype in TRACKED_TYPES:
             return self.from_numbers((_cast_number(n, x.dtype, dtype) for n in numbers), dtype,
                                      x.type.static_shape())
-        ops = (RegionOp("load", x.dtype, (0,)), RegionOp("cast", dtype, (0,), int(saturate)))
+        if round_mode not in _ROUND_MODES:
+            raise ModelError("unknown round_mode of Cast", expected=list(_ROUND_MODES),
+                             got=round_mode)
+        mode = int(saturate) + _ROUND_MODES[round_mode]
+        ops = (RegionOp("load", x.dtype, (0,)), RegionOp("cast", dtype, (0,), mode))
         prim = Region(x.shape, (self.access(x.shape, x.rank),), ops, (1,))
         return self.node(prim, [x], [TensorType(dtype, x.shape)])[0]
 

@@ -27,8 +27,11 @@ def store(x: np.ndarray, dtype: DType) -> np.ndarray:
         return np.asarray(x).astype(dtype.numpy)
 
 
-def cast(x: np.ndarray, source: DType, target: DType, saturate: bool = True) -> np.ndarray:
-    """ONNX Cast of a wide array, giving a wide array that holds only values of `target`."""
+def cast(x: np.ndarray, source: DType, target: DType, mode: int = 1) -> np.ndarray:
+    """ONNX Cast of a wide array, giving a wide array that holds only values of `target`.
+
+    mode is the imm of a Region's cast: 1 saturates, 2 rounds float8e8m0 down, 4 to nearest.
+    """
     with np.errstate(all="ignore"):
         if target is DType.STRING or source is DType.STRING:
             return _cast_text(x, target)
@@ -37,20 +40,33 @@ def cast(x: np.ndarray, source: DType, target: DType, saturate: bool = True) -> 
         if target in (DType.COMPLEX64, DType.COMPLEX128):
             return x.astype(target.numpy).astype(np.complex128)
         if target.is_float:
-            return _to_float(np.real(x).astype(np.float64), source, target, saturate)
+            return _to_float(np.real(x).astype(np.float64), target, mode)
         return _to_integer(np.real(x), target)
 
 
-def _to_float(x: np.ndarray, source: DType, target: DType, saturate: bool) -> np.ndarray:
+def _to_float(x: np.ndarray, target: DType, mode: int) -> np.ndarray:
     if target in (DType.FLOAT64, DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16):
         return x.astype(target.numpy).astype(np.float64)
+    if target is DType.FLOAT8E8M0:
+        return _to_power_of_two(np.abs(x), mode)
     limit = float(ml_dtypes.finfo(target.numpy).max)
     if target is DType.FLOAT4E2M1:
         x = np.where(np.isnan(x), 0.0, np.clip(x, -limit, limit))
-    elif saturate and target is not DType.FLOAT8E8M0:
-        # Round first: only what still lies above the largest value is cut to it.
+    elif mode & 1:
         x = np.where(np.abs(x) > limit, np.copysign(limit, x), x)
-    return x.astype(np.float32).astype(target.numpy).astype(np.float64)
+    return x.astype(target.numpy).astype(np.float64)
+
+
+def _to_power_of_two(x: np.ndarray, mode: int) -> np.ndarray:
+    """The power of two for x >= 0, from 2^-127 to 2^127; beyond them saturated or NaN."""
+    low, high = 2.0**-127, 2.0**127
+    inside = np.where((x >= low) & (x <= high), x, 1.0)
+    fraction, exponent = np.frexp(inside)  # fraction in [0.5, 1)
+    above = fraction > 0.5 if not mode & 6 else fraction >= 0.75 if mode & 4 else False
+    y = np.ldexp(0.5, exponent + above)
+    beyond = np.where(x > high, high, low) if mode & 1 else np.nan
+    y = np.where((x >= low) & (x <= high), np.minimum(y, high), beyond)
+    return np.where(np.isnan(x), np.nan, y)
 
 
 def _to_integer(x: np.ndarray, target: DType) -> np.ndarray:

@@ -43,7 +43,7 @@ def _value(op: RegionOp, prim: Region, inputs, values, shape, value_of) -> np.nd
         return np.arange(shape[axis], dtype=np.int64).reshape(place)
     args = [values[a] for a in op.args]
     if op.op == "cast":
-        return cast(args[0], prim.ops[op.args[0]].dtype, op.dtype, bool(op.imm))
+        return cast(args[0], prim.ops[op.args[0]].dtype, op.dtype, int(op.imm))
     result = SCALAR_OPS[op.op].reference(*args)
     if op.dtype.is_integer and result.dtype != op.dtype.compute.numpy:
         result = result.astype(op.dtype.compute.numpy)

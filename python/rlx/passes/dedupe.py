@@ -1,0 +1,104 @@
+"""Makes equal computations one: same primitive, same inputs, same output types."""
+
+from __future__ import annotations
+
+from rlx.ir.expr import symbols_of
+from rlx.ir.graph import STAGES, Alias, Graph, Node, Value
+from rlx.ir.prims import Random
+from rlx.ir.slots import numbers_of
+from rlx.ir.types import DType, TensorType
+from rlx.passes.children import for_each_graph
+from rlx.passes.regions import merged_origin
+
+COMPARED = 1 << 16  # constants up to this many bytes are compared by their bytes
+
+
+def dedupe(graph: Graph) -> Graph:
+    """Every graph by itself, children included."""
+    for_each_graph(graph, lambda g: _Deduper(g).run())
+    return graph
+
+
+class _Deduper:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.instead: dict[int, Value] = {}  # value id -> the equal value to read
+        self.seen: dict = {}
+        self.constants: dict = {}
+        self.named = _symbol_values(graph)   # values that numbers depend on keep their node
+
+    def run(self) -> None:
+        graph = self.graph
+        kept: list[Node] = []
+        for node in graph.nodes:
+            node.inputs = [self.value(v) for v in node.inputs]
+            if not self.replace(node):
+                kept.append(node)
+        graph.nodes = kept
+        if not graph.output_names:
+            graph.output_names = [v.name for v in graph.outputs]
+        graph.outputs = [self.value(v) for v in graph.outputs]
+
+    def value(self, v: Value | None) -> Value | None:
+        if v is None:
+            return None
+        if v.is_const:
+            return self.constant(v)
+        return self.instead.get(v.id, v)
+
+    def constant(self, v: Value) -> Value:
+        """The first constant with these elements."""
+        array = v.const
+        if v.dtype is DType.STRING:
+            return v
+        if array.nbytes <= COMPARED:
+            key = (v.dtype, array.shape, array.tobytes())
+        else:
+            place = array.__array_interface__["data"][0]
+            key = (v.dtype, array.shape, array.strides, place)
+        return self.constants.setdefault(key, v)
+
+    def replace(self, node: Node) -> bool:
+        """Whether the node is not needed: an earlier one gives the same."""
+        if isinstance(node.prim, (*STAGES, Random)):
+            return False
+        if any(v is not None and v.id in self.named for v in node.outputs):
+            return False
+        if isinstance(node.prim, Alias) and self.shorter(node):
+            return True
+        # Equal numbers may differ as constants (1, 1.0, True; 0.0, -0.0): the text tells them apart.
+        key = (node.prim, repr(node.prim), tuple(v and v.id for v in node.inputs),
+               tuple(v and v.type for v in node.outputs))
+        first = self.seen.setdefault(key, node)
+        if first is node:
+            return False
+        for mine, theirs in zip(node.outputs, first.outputs):
+            if mine is not None:
+                self.instead[mine.id] = theirs
+        first.origin = merged_origin(first.origin, node.origin)
+        return True
+
+    def shorter(self, node: Node) -> bool:
+        """An alias of an alias looks at the source; one of the source's own shape is the source."""
+        (x,), (y,) = node.inputs, node.outputs
+        while x.producer is not None and isinstance(x.producer.prim, Alias):
+            x = x.producer.inputs[0]
+        node.inputs = [x]
+        if tuple(x.shape) == tuple(y.shape):
+            self.instead[y.id] = x
+            return True
+        return False
+
+
+def _symbol_values(graph: Graph) -> set[int]:
+    found: set[int] = set()
+    for guard in graph.guards:
+        found.update(s.value.id for s in symbols_of(guard.condition))
+    for node in graph.nodes:
+        for number in numbers_of(node.prim):
+            found.update(s.value.id for s in symbols_of(number))
+        for v in node.outputs:
+            if v is not None and isinstance(v.type, TensorType):
+                for d in v.shape:
+                    found.update(s.value.id for s in symbols_of(d))
+    return found

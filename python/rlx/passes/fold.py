@@ -1,0 +1,153 @@
+"""Computes what depends on constants only, where the result is not much bigger than its sources."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rlx.ir.evaluate import reference
+from rlx.ir.expr import Expr, symbols_of
+from rlx.ir.graph import STAGES, Alias, Graph, Node, Value
+from rlx.ir.prims import Map, Random, Region
+from rlx.ir.slots import numbers_of
+from rlx.ir.types import TensorType
+from rlx.passes.children import for_each_graph
+
+GROWTH = 4           # a folded value may take this many times the bytes of its sources,
+SMALL = 1 << 20      # or this many bytes,
+FROM_NOTHING = 1 << 16  # or these where it is computed from no tensor at all (ranges, masks)
+
+
+def fold(graph: Graph) -> Graph:
+    """Every graph by itself, children included."""
+    for_each_graph(graph, lambda g: _Folder(g).run())
+    return graph
+
+
+class _Folder:
+    """Finds the values that are constant, then computes those that the rest of the graph reads."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.constant: set[int] = set()          # ids of computed values that are constant
+        self.sources: dict[int, dict[int, int]] = {}  # value id -> {source id: bytes}
+        self.symbolic = _element_values(graph)
+        self.arrays: dict[int, np.ndarray | None] = {}
+
+    def run(self) -> None:
+        for node in self.graph.nodes:
+            if self.foldable(node):
+                sources: dict[int, int] = {}
+                for v in node.inputs:
+                    if v is not None:
+                        sources |= {v.id: v.const.nbytes} if v.is_const else self.sources[v.id]
+                for v in node.outputs:
+                    if v is not None:
+                        self.constant.add(v.id)
+                        self.sources[v.id] = sources
+        for node in self.graph.nodes:
+            if not self.is_constant(node):
+                for v in node.inputs:
+                    self.settle(v)
+        for v in self.graph.outputs:
+            self.settle(v)
+        self.graph.nodes = [n for n in self.graph.nodes if not self.is_constant(n)]
+
+    def is_constant(self, node: Node) -> bool:
+        return all(v is None or v.id in self.constant for v in node.outputs)
+
+    def foldable(self, node: Node) -> bool:
+        if isinstance(node.prim, (*STAGES, Random, Map)):
+            return False
+        if not all(v is None or v.is_const or v.id in self.constant for v in node.inputs):
+            return False
+        return all(v is None or (isinstance(v.type, TensorType) and v.id not in self.symbolic
+                                 and v.type.static_shape() is not None) for v in node.outputs)
+
+    def settle(self, v: Value | None) -> None:
+        """Makes v a constant if it is one and small enough; else what it is computed from."""
+        if v is None or v.is_const or v.id not in self.constant:
+            return
+        node = v.producer
+        if self.fits(node):
+            array = self.array(v)
+            if array is not None:
+                _become(v, array)
+                return
+        self.constant -= {o.id for o in node.outputs if o is not None}
+        for x in node.inputs:
+            self.settle(x)
+
+    def fits(self, node: Node) -> bool:
+        outputs = [v for v in node.outputs if v is not None]
+        size = sum(map(_bytes, outputs))
+        if isinstance(node.prim, Region) and _only_spreads(node, size):
+            return False  # whoever reads it can read the source instead
+        known = sum(self.sources[outputs[0].id].values())
+        return size <= max(GROWTH * known, SMALL if known else FROM_NOTHING)
+
+    def array(self, v: Value) -> np.ndarray | None:
+        """The elements of a constant value; None where its primitive has no reference."""
+        if v.is_const:
+            return v.const
+        if v.id not in self.arrays:
+            node = v.producer
+            for o in node.outputs:
+                if o is not None:
+                    self.arrays[o.id] = None
+            inputs = [None if x is None else self.array(x) for x in node.inputs]
+            if all(x is None or a is not None for x, a in zip(node.inputs, inputs)):
+                self.compute(node, inputs)
+        return self.arrays[v.id]
+
+    def compute(self, node: Node, inputs: list) -> None:
+        if isinstance(node.prim, Alias):
+            results = [inputs[0].reshape(node.outputs[0].type.static_shape())]
+        else:
+            types = [None if o is None else o.type for o in node.outputs]
+            results = reference(node.prim, inputs, types) or [None] * len(types)
+        for o, array in zip(node.outputs, results):
+            if o is not None:
+                self.arrays[o.id] = array
+
+
+def _become(v: Value, array: np.ndarray) -> None:
+    """v holds the array; bytes of a weight that are only seen under another shape stay its own."""
+    node = v.producer
+    if isinstance(node.prim, Alias) and node.inputs[0].is_const:
+        v.weight = node.inputs[0].weight
+    v.const = np.asarray(array, v.dtype.numpy)
+    v.producer = None
+
+
+def _bytes(v: Value) -> int:
+    return math.prod(v.type.static_shape()) * v.dtype.itemsize
+
+
+def _only_spreads(node: Node, size: int) -> bool:
+    """Whether a Region only repeats a constant or the elements of its input."""
+    if len(node.prim.ops) > 1:
+        return False
+    op = node.prim.ops[0].op
+    return op == "const" or (op == "load" and size > _bytes(node.inputs[0]))
+
+
+def _element_values(graph: Graph) -> set[int]:
+    """Values whose elements are numbers of the graph: those stay values of a node."""
+    found: set[int] = set()
+
+    def visit(number) -> None:
+        if isinstance(number, Expr):
+            found.update(s.value.id for s in symbols_of(number) if s.kind == "element")
+
+    for guard in graph.guards:
+        visit(guard.condition)
+    for node in graph.nodes:
+        for number in numbers_of(node.prim):
+            visit(number)
+        for v in node.outputs:
+            if v is not None and isinstance(v.type, TensorType):
+                for d in v.shape:
+                    visit(d)
+    return found

@@ -1,0 +1,75 @@
+"""The fold pass: constants of any size are computed once, results that would blow up are not."""
+
+import numpy as np
+import pytest
+
+from tests.passes.equivalence import check, counts, graph_of, model_of, node
+from tests.passes.random_graphs import random_graph
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_graphs_keep_their_results(seed):
+    model, inputs = random_graph(np.random.default_rng(seed))
+    check(model, inputs, ["fold"])
+
+
+def weights(*shape, dtype=np.float64):
+    return np.random.default_rng(0).normal(size=shape).astype(dtype)
+
+
+def test_a_large_transposed_weight_becomes_a_constant():
+    model = model_of([node("Transpose", "w", "t", perm=[1, 0]), node("MatMul", "x t", "y")],
+                     {"x": ["n", 200]}, ["y"], {"w": weights(300, 200)}, dtype=np.float64)
+    graph = check(model, {"x": weights(3, 200)}, ["fold"])
+    assert counts(graph) == {"MatMul": 1}
+
+
+def test_a_chain_through_an_alias_is_folded():
+    nodes = [node("Transpose", "w", "t", perm=[1, 0]), node("Reshape", "t s", "r"),
+             node("Mul", "r k", "m"), node("Add", "x m", "y")]
+    model = model_of(nodes, {"x": ["n", 100]}, ["y"],
+                     {"w": weights(300, 200), "s": np.array([600, 100]), "k": weights(100)},
+                     dtype=np.float64)
+    graph = check(model, {"x": weights(1, 100)}, ["fold"])
+    assert counts(graph) == {"Region": 1}
+
+
+def test_native_types_are_kept():
+    w = weights(200, 200, dtype=np.float16)
+    nodes = [node("Add", "w w", "v"), node("Mul", "x v", "y")]
+    model = model_of(nodes, {"x": [200]}, ["y"], {"w": w}, dtype=np.float16)
+    graph = graph_of(model, ["fold"])
+    (constant,) = [v for v in graph.nodes[-1].inputs if v.is_const]
+    assert constant.const.dtype == np.float16
+    np.testing.assert_array_equal(constant.const, w + w)  # doubling is exact
+
+
+def test_spreading_a_small_constant_is_left_to_its_reader():
+    nodes = [node("Expand", "w s", "e"), node("Add", "x e", "y")]
+    model = model_of(nodes, {"x": [2000, 300]}, ["y"],
+                     {"w": weights(1, 300), "s": np.array([2000, 300])}, dtype=np.float64)
+    graph = check(model, {"x": weights(2000, 300)}, ["fold"])
+    assert counts(graph) == {"Region": 2}
+
+
+def test_what_grows_much_is_computed_again():
+    nodes = [node("Mul", "a b", "outer"), node("Add", "x outer", "y")]
+    model = model_of(nodes, {"x": [600, 500]}, ["y"],
+                     {"a": weights(600, 1), "b": weights(1, 500)}, dtype=np.float64)
+    graph = check(model, {"x": weights(600, 500)}, ["fold"])
+    assert counts(graph) == {"Region": 2}  # 2.4 MB from 9 KB
+
+
+def test_what_a_large_result_reads_is_still_folded():
+    nodes = [node("Neg", "a", "n"), node("Mul", "n b", "outer"), node("Add", "x outer", "y")]
+    a = weights(20000, 1)
+    model = model_of(nodes, {"x": [20000, 20]}, ["y"], {"a": a, "b": weights(1, 20)},
+                     dtype=np.float64)
+    graph = check(model, {"x": weights(20000, 20)}, ["fold"])
+    assert counts(graph) == {"Region": 2}
+
+
+def test_random_numbers_are_drawn_on_each_run():
+    model = model_of([node("RandomNormal", "", "r", shape=[4]), node("Add", "x r", "y")],
+                     {"x": [4]}, ["y"])
+    assert counts(graph_of(model, ["fold"])) == {"Random": 1, "Region": 1}
