@@ -187,6 +187,12 @@ def _simplify(op: str, args: tuple) -> Number | None:
         return a
     if op in ("eq", "le") and a is b:
         return 1
+    if op == "max" and 0 in args:
+        other = b if not isinstance(a, Expr) else a
+        if is_natural(other):
+            return other
+    if op == "le" and not isinstance(a, Expr) and a <= 0 and is_natural(b):
+        return 1
     if op in ("ne", "lt") and a is b:
         return 0
     if op == "bcast":
@@ -218,6 +224,21 @@ def _simplify(op: str, args: tuple) -> Number | None:
     if op in roundings and isinstance(a, Expr) and a.op in roundings:
         return a
     return None
+
+
+def is_natural(x: Number) -> bool:
+    """Whether x is an integer that is surely not negative, as dims are."""
+    if not isinstance(x, Expr):
+        return isinstance(x, int) and x >= 0
+    if x.is_float:
+        return False
+    if x.op == "symbol":
+        return x.args[0].kind == "dim"
+    if x.op == "max":
+        return any(map(is_natural, x.args))
+    if x.op == "select":
+        return all(map(is_natural, x.args[1:]))
+    return x.op in ("add", "mul", "min", "floordiv", "bcast") and all(map(is_natural, x.args))
 
 
 def _linear(x: Number) -> tuple[dict, int]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
 
-from rlx.ir.expr import Expr
+from rlx.ir.expr import Expr, Number
 from rlx.ir.prims import (
     Attention, Conv, Cumulate, Gather, Map, MatMul, Move, NonMaxSuppression, Norm, Pool, Random,
     Recurrent, Reduce, Region, Resize, Scatter, Softmax, Sort, regions_of,
@@ -68,3 +68,15 @@ def numbers_of(prim) -> Iterator[Expr]:
             stack.extend(x)
         elif type(x).__module__ == Region.__module__:
             stack.extend(getattr(x, name) for name in x.__dataclass_fields__)
+
+
+def with_numbers(x, change: Callable[[Expr], Number]):
+    """A primitive, or a part of one, with every symbolic number in it changed."""
+    if isinstance(x, Expr):
+        return change(x)
+    if isinstance(x, tuple):
+        return tuple(with_numbers(part, change) for part in x)
+    if type(x).__module__ == Region.__module__ and any(True for _ in numbers_of(x)):
+        return replace(x, **{name: with_numbers(getattr(x, name), change)
+                             for name in (f.name for f in fields(x))})
+    return x

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from rlx.ir.graph import Graph
 from rlx.passes.attention import attention
 from rlx.passes.dedupe import dedupe
+from rlx.passes.dims import dims
 from rlx.passes.epilogues import epilogues
 from rlx.passes.fold import fold
 from rlx.passes.patterns import patterns
@@ -15,6 +16,7 @@ from rlx.passes.regions import regions
 
 # name -> pass; each takes a Graph and gives it back rewritten.
 PIPELINE: dict[str, Callable[[Graph], Graph]] = {
+    "dims": dims,
     "fold": fold,
     "dedupe": dedupe,
     "patterns": patterns,

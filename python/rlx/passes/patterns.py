@@ -13,13 +13,14 @@ from rlx.passes.children import for_each_graph
 from rlx.passes.match import (
     Uses, alias_source, binary, constant, is_near, pairs, squared, unary, with_constant,
 )
+from rlx.passes.prune import prune
 from rlx.passes.regions import merged_origin
 
 
 def patterns(graph: Graph) -> Graph:
     """GELU (erf and tanh), SiLU, layer norm, RMS norm, group norm."""
     for_each_graph(graph, _rewrite)
-    return graph
+    return prune(graph)  # what was matched must not look used to the passes that follow
 
 
 def _rewrite(graph: Graph) -> None:
