@@ -17,10 +17,6 @@ namespace {
 using cpu::Activation;
 using Real = long double;
 
-bool is_integer(DType type) {
-  return type != DType::float64 && type != DType::float32 && size_of(type) != 2;
-}
-
 Real read_float16(uint16_t bits) {
   const int exponent = (bits >> 10) & 31, fraction = bits & 1023;
   const Real size = exponent ? std::ldexp(Real(1024 + fraction), exponent - 25)
