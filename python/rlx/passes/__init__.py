@@ -10,6 +10,7 @@ from rlx.passes.dedupe import dedupe
 from rlx.passes.dims import dims
 from rlx.passes.epilogues import epilogues
 from rlx.passes.fold import fold
+from rlx.passes.layout import layout
 from rlx.passes.patterns import patterns
 from rlx.passes.prune import prune
 from rlx.passes.regions import regions
@@ -23,6 +24,7 @@ PIPELINE: dict[str, Callable[[Graph], Graph]] = {
     "regions": regions,
     "attention": attention,
     "epilogues": epilogues,
+    "layout": layout,
     "prune": prune,
 }
 

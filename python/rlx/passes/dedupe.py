@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from rlx.ir.expr import symbols_of
 from rlx.ir.graph import STAGES, Alias, Graph, Node, Value
 from rlx.ir.prims import Random
-from rlx.ir.slots import numbers_of
-from rlx.ir.types import DType, TensorType
+from rlx.ir.types import DType
 from rlx.passes.children import for_each_graph
+from rlx.passes.match import symbol_values
 from rlx.passes.regions import merged_origin
 
 COMPARED = 1 << 16  # constants up to this many bytes are compared by their bytes
@@ -25,7 +24,7 @@ class _Deduper:
         self.instead: dict[int, Value] = {}  # value id -> the equal value to read
         self.seen: dict = {}
         self.constants: dict = {}
-        self.named = _symbol_values(graph)   # values that numbers depend on keep their node
+        self.named = symbol_values(graph)    # values that numbers depend on keep their node
 
     def run(self) -> None:
         graph = self.graph
@@ -66,7 +65,7 @@ class _Deduper:
             return False
         if isinstance(node.prim, Alias) and self.shorter(node):
             return True
-        # Equal numbers may differ as constants (1, 1.0, True; 0.0, -0.0): the text tells them apart.
+        # Equal numbers may differ as constants (1, True; 0.0, -0.0): the text tells them apart.
         key = (node.prim, repr(node.prim), tuple(v and v.id for v in node.inputs),
                tuple(v and v.type for v in node.outputs))
         first = self.seen.setdefault(key, node)
@@ -88,17 +87,3 @@ class _Deduper:
             self.instead[y.id] = x
             return True
         return False
-
-
-def _symbol_values(graph: Graph) -> set[int]:
-    found: set[int] = set()
-    for guard in graph.guards:
-        found.update(s.value.id for s in symbols_of(guard.condition))
-    for node in graph.nodes:
-        for number in numbers_of(node.prim):
-            found.update(s.value.id for s in symbols_of(number))
-        for v in node.outputs:
-            if v is not None and isinstance(v.type, TensorType):
-                for d in v.shape:
-                    found.update(s.value.id for s in symbols_of(d))
-    return found

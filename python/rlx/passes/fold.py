@@ -7,12 +7,11 @@ import math
 import numpy as np
 
 from rlx.ir.evaluate import reference
-from rlx.ir.expr import Expr, symbols_of
 from rlx.ir.graph import STAGES, Alias, Graph, Node, Value
 from rlx.ir.prims import Map, Random, Region
-from rlx.ir.slots import numbers_of
 from rlx.ir.types import TensorType
 from rlx.passes.children import for_each_graph
+from rlx.passes.match import symbol_values
 
 GROWTH = 4           # a folded value may take this many times the bytes of its sources,
 SMALL = 1 << 20      # or this many bytes,
@@ -32,7 +31,7 @@ class _Folder:
         self.graph = graph
         self.constant: set[int] = set()          # ids of computed values that are constant
         self.sources: dict[int, dict[int, int]] = {}  # value id -> {source id: bytes}
-        self.symbolic = _element_values(graph)
+        self.symbolic = symbol_values(graph, ("element",))  # their numbers need a node
         self.arrays: dict[int, np.ndarray | None] = {}
 
     def run(self) -> None:
@@ -131,23 +130,3 @@ def _only_spreads(node: Node, size: int) -> bool:
         return False
     op = node.prim.ops[0].op
     return op == "const" or (op == "load" and size > _bytes(node.inputs[0]))
-
-
-def _element_values(graph: Graph) -> set[int]:
-    """Values whose elements are numbers of the graph: those stay values of a node."""
-    found: set[int] = set()
-
-    def visit(number) -> None:
-        if isinstance(number, Expr):
-            found.update(s.value.id for s in symbols_of(number) if s.kind == "element")
-
-    for guard in graph.guards:
-        visit(guard.condition)
-    for node in graph.nodes:
-        for number in numbers_of(node.prim):
-            visit(number)
-        for v in node.outputs:
-            if v is not None and isinstance(v.type, TensorType):
-                for d in v.shape:
-                    visit(d)
-    return found

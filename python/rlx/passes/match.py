@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rlx.ir.expr import as_int
+from rlx.ir.expr import as_int, symbols_of
 from rlx.ir.graph import Alias, Graph, Node, Value
 from rlx.ir.prims import Move, Region
+from rlx.ir.slots import numbers_of
+from rlx.ir.types import TensorType
 
 
 class Uses:
@@ -27,6 +29,20 @@ class Uses:
 
     def only_reader(self, v: Value) -> Node | None:
         return self.reader.get(v.id) if self.once(v) else None
+
+
+def symbol_values(graph: Graph, kinds: tuple[str, ...] = ("dim", "element")) -> set[int]:
+    """Ids of the values whose dims or elements are symbols in some number of the graph."""
+    numbers = [guard.condition for guard in graph.guards]
+    for node in graph.nodes:
+        numbers += numbers_of(node.prim)
+        for v in node.outputs:
+            if v is not None and isinstance(v.type, TensorType):
+                numbers += v.shape
+    found: set = set()
+    for number in numbers:
+        symbols_of(number, found)
+    return {s.value.id for s in found if s.kind in kinds}
 
 
 def scalar_op(v: Value | None) -> tuple[str, list[Value]] | None:
