@@ -6,50 +6,12 @@ kept in a linear normal form, which proves the equalities that shape arithmetic 
 
 from __future__ import annotations
 
-import math
 import weakref
 from typing import Callable, Iterable, Union
 
-import numpy as np
+from rlx.ir.expr_ops import FLOAT_OPS, INT_OPS, OPS
 
 Scalar = Union[int, float]
-
-# op -> (number of arguments, evaluator). C++ twin: core/expr.h, in any order, by name.
-OPS: dict[str, tuple[int, Callable]] = {
-    "add": (2, lambda a, b: a + b),
-    "sub": (2, lambda a, b: a - b),
-    "mul": (2, lambda a, b: a * b),
-    "min": (2, min),
-    "max": (2, max),
-    "eq": (2, lambda a, b: int(a == b)),
-    "ne": (2, lambda a, b: int(a != b)),
-    "lt": (2, lambda a, b: int(a < b)),
-    "le": (2, lambda a, b: int(a <= b)),
-    "and": (2, lambda a, b: int(bool(a) and bool(b))),
-    "or": (2, lambda a, b: int(bool(a) or bool(b))),
-    "not": (1, lambda a: int(not a)),
-    "select": (3, lambda c, a, b: a if c else b),
-    # Integer division; a zero divisor gives 0 (guards keep it from being used).
-    "truncdiv": (2, lambda a, b: 0 if b == 0
-                 else int(abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)),
-    "floordiv": (2, lambda a, b: 0 if b == 0 else a // b),
-    "mod": (2, lambda a, b: 0 if b == 0 else a % b),  # floor modulo, sign of the divisor
-    "div": (2, lambda a, b: float(a) / float(b) if b
-            else math.copysign(math.inf, a) if a else math.nan),
-    "floor": (1, lambda a: float(math.floor(a)) if math.isfinite(a) else a),
-    "ceil": (1, lambda a: float(math.ceil(a)) if math.isfinite(a) else a),
-    "round": (1, lambda a: float(round(a)) if math.isfinite(a) else a),  # half to even
-    "sqrt": (1, lambda a: math.sqrt(a) if a >= 0 else math.nan),
-    # Truncates and saturates to int64.
-    "to_int": (1, lambda a: min(max(int(a), -2**63), 2**63 - 1) if math.isfinite(a) else 0),
-    "to_float": (1, float),
-    "to_f32": (1, lambda a: float(np.float32(a))),  # a float64 rounded to float32
-    # Broadcast of two dims: 1 gives way, else they must be equal (a guard checks that).
-    "bcast": (2, lambda a, b: b if a == 1 else a),
-}
-_FLOAT_OPS = {"div", "floor", "ceil", "round", "sqrt", "to_float", "to_f32"}
-_INT_OPS = {"eq", "ne", "lt", "le", "and", "or", "not", "truncdiv", "floordiv", "mod", "to_int",
-            "bcast"}
 
 
 class Symbol:
@@ -71,9 +33,12 @@ class Symbol:
 
 
 class Expr:
-    """One interned node: a symbol, or an operation on Exprs and numbers."""
+    """One interned node: a symbol, or an operation on Exprs and numbers.
 
-    __slots__ = ("op", "args", "is_float", "_order", "__weakref__")
+    `natural`: whether it is surely an integer and not negative, as dims are.
+    """
+
+    __slots__ = ("op", "args", "is_float", "natural", "_order", "__weakref__")
     _table: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
     _count = 0
 
@@ -83,6 +48,7 @@ class Expr:
         if found is None:
             found = object.__new__(cls)
             found.op, found.args, found.is_float = op, args, is_float
+            found.natural = not is_float and _gives_natural(op, args)
             found._order = cls._count
             cls._count += 1
             cls._table[key] = found
@@ -170,8 +136,8 @@ def apply(op: str, *args: Number) -> Number:
         raise TypeError(f"{op} takes {count} arguments, got {len(args)}")
     if not any(isinstance(a, Expr) for a in args):
         return evaluate(*args)
-    floating = op in _FLOAT_OPS or (
-        op not in _INT_OPS and any(is_float(a) for a in args[op == "select":]))
+    floating = op in FLOAT_OPS or (
+        op not in INT_OPS and any(is_float(a) for a in args[op == "select":]))
     if not floating and op in ("add", "sub", "mul"):
         linear = _linear_result(op, args)
         if linear is not None:
@@ -216,29 +182,39 @@ def _simplify(op: str, args: tuple) -> Number | None:
         return a.args[1] if a.args[0] is b else a.args[0]
     if op == "to_int" and not is_float(a):
         return a
-    if op == "to_int" and isinstance(a, Expr) and a.op in ("to_float", "to_f32"):
-        inner = a.args[0]
-        if isinstance(inner, Expr) and not inner.is_float and a.op == "to_float":
-            return inner
     roundings = ("floor", "ceil", "round")
-    if op in roundings and isinstance(a, Expr) and a.op in roundings:
+    if op in roundings and isinstance(a, Expr) and (a.op in roundings or _whole(a) is not None):
         return a
+    return _whole(a) if op == "to_int" else None
+
+
+def _whole(x: Number) -> Number | None:
+    """The integer that a float is, when it is one: a dim, maybe times a whole number."""
+    if not isinstance(x, Expr):
+        return None
+    if x.op == "to_float" and isinstance(x.args[0], Expr) and not x.args[0].is_float:
+        return x.args[0]
+    if x.op == "mul":
+        for dim, scale in (x.args, x.args[::-1]):
+            inner = _whole(dim)
+            if isinstance(scale, float) and scale.is_integer() and is_natural(inner):
+                return apply("mul", inner, int(scale))
     return None
 
 
 def is_natural(x: Number) -> bool:
-    """Whether x is an integer that is surely not negative, as dims are."""
-    if not isinstance(x, Expr):
-        return isinstance(x, int) and x >= 0
-    if x.is_float:
-        return False
-    if x.op == "symbol":
-        return x.args[0].kind == "dim"
-    if x.op == "max":
-        return any(map(is_natural, x.args))
-    if x.op == "select":
-        return all(map(is_natural, x.args[1:]))
-    return x.op in ("add", "mul", "min", "floordiv", "bcast") and all(map(is_natural, x.args))
+    """Whether x is surely an integer that is not negative."""
+    return x.natural if isinstance(x, Expr) else isinstance(x, int) and x >= 0
+
+
+def _gives_natural(op: str, args: tuple) -> bool:
+    if op == "symbol":
+        return args[0].kind == "dim"
+    if op == "max":
+        return any(map(is_natural, args))
+    if op == "select":
+        return all(map(is_natural, args[1:]))
+    return op in ("add", "mul", "min", "floordiv", "bcast") and all(map(is_natural, args))
 
 
 def _linear(x: Number) -> tuple[dict, int]:
@@ -292,18 +268,25 @@ def product(dims: Iterable[Number]) -> Number:
 
 def evaluate(x: Number, known: Callable[[Symbol], Scalar]) -> Scalar:
     """The value of x, with known(symbol) giving the symbols' values."""
-    if not isinstance(x, Expr):
-        return x
-    if x.op == "symbol":
-        return known(x.args[0])
-    return OPS[x.op][1](*(evaluate(a, known) for a in x.args))
+    return _mapped(x, known, lambda op, args: OPS[op][1](*args), {})
 
 
 def substitute(x: Number, replace: Callable[[Symbol], Number | None]) -> Number:
     """x with symbols exchanged; replace gives None for one that stays."""
+    def exchanged(s: Symbol) -> Number:
+        other = replace(s)
+        return symbol(s) if other is None else other
+    return _mapped(x, exchanged, lambda op, args: apply(op, *args), {})
+
+
+def _mapped(x: Number, on_symbol: Callable, on_operation: Callable, memo: dict) -> Number:
+    """x computed anew from its symbols, each shared part once."""
     if not isinstance(x, Expr):
         return x
-    if x.op == "symbol":
-        other = replace(x.args[0])
-        return x if other is None else other
-    return apply(x.op, *(substitute(a, replace) for a in x.args))
+    if x not in memo:
+        if x.op == "symbol":
+            memo[x] = on_symbol(x.args[0])
+        else:
+            args = [_mapped(a, on_symbol, on_operation, memo) for a in x.args]
+            memo[x] = on_operation(x.op, args)
+    return memo[x]
