@@ -1,8 +1,13 @@
 // Activations, residuals and 16-bit conversions around float matrix products.
 //
-// Templates over the vector width see gemm_vector.h.
+// Templates over the vector width; see gemm_vector.h.
 #pragma once
 
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+#include "core/half.h"
 #include "cpu/kernels/gemm_vector.h"
 #include "cpu/kernels/vecmath.h"
 
@@ -78,53 +83,47 @@ static void epilogue(const EpilogueBlock& block) {
   return uint16_t(nan ? (bits >> 16) | 0x40 : rounded);
 }
 
-#if defined(__F16C__) || defined(__aarch64__)
-// The compiler turns these into conversion instructions.
-[[gnu::always_inline]] static inline float from_float16(uint16_t value) {
-  return float(std::bit_cast<_Float16>(value));
+#if defined(__F16C__)
+// GCC 12 would convert float16 one by one.
+static inline void widen_float16(const uint16_t* from, int64_t count, float* to) {
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m128i eight = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
+    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(eight));
+  }
+  for (; i < count; ++i) to[i] = _cvtsh_ss(from[i]);
 }
-[[gnu::always_inline]] static inline uint16_t to_float16(float value) {
-  return std::bit_cast<uint16_t>(_Float16(value));
+
+static inline void narrow_float16(const float* from, int64_t count, uint16_t* to) {
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m128i eight = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), eight);
+  }
+  for (; i < count; ++i) to[i] = _cvtss_sh(from[i], _MM_FROUND_TO_NEAREST_INT);
 }
 #else
-[[gnu::always_inline]] static inline float from_float16(uint16_t value) {
-  // As a float with the same fields the number is 2^112 too small; infinities need a full exponent.
-  const uint32_t sign = uint32_t{value & 0x8000u} << 16, rest = uint32_t{value & 0x7fffu} << 13;
-  const float scaled = std::bit_cast<float>(rest) * 0x1p112f;
-  const uint32_t special = rest >= 0x0f800000 ? 0x7f800000u : 0;
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(scaled) | special | sign);
+static inline void widen_float16(const uint16_t* from, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = std::bit_cast<Float16>(from[i]);
 }
-[[gnu::always_inline]] static inline uint16_t to_float16(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value), sign = (bits >> 16) & 0x8000;
-  const float size = std::bit_cast<float>(bits & 0x7fffffff);
-  if (!(size == size)) return uint16_t(sign | 0x7e00);
-  if (size >= 65520.0f) return uint16_t(sign | 0x7c00);
-  if (size < 0x1p-14f) {  // subnormal: adding 2^10 * its unit rounds to that unit
-    return uint16_t(sign | (std::bit_cast<uint32_t>(size + 0.5f) - 0x3f000000));
-  }
-  const uint32_t all = std::bit_cast<uint32_t>(size);
-  return uint16_t(sign | ((all + 0xfff + ((all >> 13) & 1) - 0x38000000) >> 13));
+
+static inline void narrow_float16(const float* from, int64_t count, uint16_t* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = Float16(from[i]).bits;
 }
 #endif
 
 template <int>
 static void widen(DType type, const void* from, int64_t count, float* to) {
   const uint16_t* values = static_cast<const uint16_t*>(from);
-  if (type == DType::bfloat16) {
-    for (int64_t i = 0; i < count; ++i) to[i] = from_bfloat16(values[i]);
-  } else {
-    for (int64_t i = 0; i < count; ++i) to[i] = from_float16(values[i]);
-  }
+  if (type != DType::bfloat16) return widen_float16(values, count, to);
+  for (int64_t i = 0; i < count; ++i) to[i] = from_bfloat16(values[i]);
 }
 
 template <int>
 static void narrow(DType type, const float* from, int64_t count, void* to) {
   uint16_t* values = static_cast<uint16_t*>(to);
-  if (type == DType::bfloat16) {
-    for (int64_t i = 0; i < count; ++i) values[i] = to_bfloat16(from[i]);
-  } else {
-    for (int64_t i = 0; i < count; ++i) values[i] = to_float16(from[i]);
-  }
+  if (type != DType::bfloat16) return narrow_float16(from, count, values);
+  for (int64_t i = 0; i < count; ++i) values[i] = to_bfloat16(from[i]);
 }
 
 }  // namespace rlx::cpu::tile
