@@ -36,6 +36,7 @@ class _Score:
     product: Node
     region: Region | None
     extras: list[Value]
+    scale: float = 1.0
 
 
 def _fuse(graph: Graph, uses: Uses, softmax: Node) -> None:
@@ -51,8 +52,10 @@ def _fuse(graph: Graph, uses: Uses, softmax: Node) -> None:
     first = score.product
     if not _plain(first.prim) or first.prim.trans_a or x.dtype is DType.FLOAT64:
         return
-    k = _key(first)
-    q, q_layout = _operand(first.inputs[0])
+    k0, k_scale = _unscaled(first.inputs[1])
+    q0, q_scale = _unscaled(first.inputs[0])
+    k = _key(k0, first.prim.trans_b)
+    q, q_layout = _operand(q0)
     v, v_layout = _operand(second.inputs[1])
     if k is None or any(t.rank != 4 for t in (q, k[0], v)):
         return
@@ -64,6 +67,7 @@ def _fuse(graph: Graph, uses: Uses, softmax: Node) -> None:
         return
     if not _same_batch(q, k[0], v):
         return
+    score.scale = first.prim.alpha * q_scale * k_scale
     _replace(graph, uses, softmax, second, score, (q, q_layout), k, (v, v_layout))
 
 
@@ -107,10 +111,26 @@ def _operand(v: Value) -> tuple[Value, str]:
     return _unrepeated(v), "bhsd"
 
 
-def _key(first: Node) -> tuple[Value, str] | None:
+def _unscaled(v: Value) -> tuple[Value, float]:
+    """(x, number) when v is x times a number, as exporters that spread the scale write it."""
+    node = v.producer
+    if node is None or not isinstance(node.prim, Region) or node.prim.results != (2,):
+        return v, 1.0
+    ops = node.prim.ops
+    op = ops[2]
+    kinds = [ops[a].op for a in op.args]
+    if op.op not in ("mul", "div") or sorted(kinds) != ["const", "load"] or (
+            op.op == "div" and kinds[1] != "const"):
+        return v, 1.0
+    x, number = node.inputs[0], ops[op.args[kinds.index("const")]].imm
+    if tuple(x.shape) != tuple(v.shape) or not is_identity(node.prim.accesses[0]) or not number:
+        return v, 1.0
+    return x, number if op.op == "mul" else 1.0 / number
+
+
+def _key(b: Value, trans_b: bool) -> tuple[Value, str] | None:
     """The keys as [b, h, t, d] or [b, t, h, d]; the product reads them transposed."""
-    b = first.inputs[1]
-    if first.prim.trans_b:
+    if trans_b:
         return _operand(b)
     found = transposed(b)
     if found is None:
@@ -150,7 +170,7 @@ def _replace(graph: Graph, uses: Uses, softmax: Node, second: Node, score: _Scor
     moved = transposed(reader.outputs[0]) if reader is not None else None
     if moved is not None and moved[1] == _HEADS_FIRST and moved[0] is y:
         y_layout, last = "bshd", reader
-    scale, region = _leading_scale(score.product.prim.alpha, score.region)
+    scale, region = _leading_scale(score.scale, score.region)
     prim = Attention(scale, False, 0, q[1], k[1], v[1], y_layout, region)
     origin = merged_origin(second.origin, softmax.origin)
     inputs = [q[0], k[0], v[0], *score.extras]

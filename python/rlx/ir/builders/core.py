@@ -15,6 +15,7 @@ from rlx.ir.types import DType, TensorType, dtype_of
 
 TRACKED_TYPES = frozenset({DType.INT64, DType.INT32, DType.BOOL, DType.FLOAT32, DType.FLOAT64})
 TRACKED_LIMIT = 64        # elements a tensor may have to be tracked as numbers
+INPUT_LIMIT = 16          # elements that an integer input may have to be tracked unasked
 FOLD_LIMIT = 1 << 14      # elements a constant result may have to be computed while importing
 
 
@@ -85,8 +86,10 @@ class CoreBuilder:
                 return None
             convert = float if x.dtype.is_float else int
             return tuple(convert(v) for v in x.const.reshape(-1))
+        # Of inputs only what looks like a shape: arithmetic on data stays with the kernels.
         static = x.type.static_shape()
-        if x.producer is None and static is not None and np.prod(static) <= TRACKED_LIMIT:
+        if x.producer is None and static is not None and x.rank <= 1 and not x.dtype.is_float \
+                and np.prod(static) <= INPUT_LIMIT:
             return self._element_symbols(x, int(np.prod(static)))
         return None
 
