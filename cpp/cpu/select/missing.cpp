@@ -31,10 +31,6 @@ Selection select_norm(const Norm& prim, const SelectRequest&) {
   refuse(prim);
 }
 
-Selection select_attention(const Attention& prim, const SelectRequest&) {
-  refuse(prim);
-}
-
 Selection select_recurrent(const Recurrent& prim, const SelectRequest&) {
   refuse(prim);
 }
