@@ -11,23 +11,7 @@ namespace {
 
 }  // namespace
 
-Selection select_reduce(const Reduce& prim, const SelectRequest&) {
-  refuse(prim);
-}
-
-Selection select_cumulate(const Cumulate& prim, const SelectRequest&) {
-  refuse(prim);
-}
-
 Selection select_matmul(const MatMul& prim, const SelectRequest&) {
-  refuse(prim);
-}
-
-Selection select_softmax(const Softmax& prim, const SelectRequest&) {
-  refuse(prim);
-}
-
-Selection select_norm(const Norm& prim, const SelectRequest&) {
   refuse(prim);
 }
 

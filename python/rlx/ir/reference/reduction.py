@@ -41,7 +41,7 @@ def _mean(x, axes, keep):
 def _extreme(function, low: bool):
     def reduce_kind(x, axes, keep):
         if x.dtype.kind == "b":
-            initial = not low
+            initial = low
         elif x.dtype.kind in "iu":
             initial = np.iinfo(x.dtype).max if low else np.iinfo(x.dtype).min
         else:
@@ -51,6 +51,7 @@ def _extreme(function, low: bool):
 
 
 def _log_sum_exp(x, axes, keep):
+    x = np.asarray(x, np.float64)
     top = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0.0)
     y = np.log(np.sum(np.exp(x - top), axis=axes, keepdims=True)) + top

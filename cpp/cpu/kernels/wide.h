@@ -1,0 +1,43 @@
+// Vectors of any element type, and sums over runs that keep their precision.
+// Included by files of every instruction set: all of it is local to each.
+#pragma once
+
+#include <cstring>
+
+#include "cpu/kernels/region_types.h"
+
+namespace rlx::cpu {
+namespace {
+
+template <class T>
+struct Wide {
+  typedef T Vector __attribute__((vector_size(vector_bytes)));
+  static constexpr int lanes = vector_bytes / int(sizeof(T));
+
+  static Vector load(const T* p) {
+    Vector v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static void store(T* p, Vector v) { std::memcpy(p, &v, sizeof v); }
+  // Fewer than `lanes` values, the others `rest`; and back.
+  static Vector load_some(const T* p, int64_t n, T rest) {
+    Vector v;
+    for (int64_t i = 0; i < lanes; ++i) v[i] = i < n ? p[i] : rest;
+    return v;
+  }
+  static void store_some(T* p, Vector v, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) p[i] = v[i];
+  }
+  static T sum(Vector v) {
+    T total = 0;
+    for (int k = 0; k < lanes; ++k) total += v[k];
+    return total;
+  }
+};
+
+// Values that lanes of float may add up before their sum joins a double.
+constexpr int64_t sum_block = 512;
+
+}  // namespace
+}  // namespace rlx::cpu
