@@ -7,6 +7,4 @@ PYBIND11_MODULE(_core, module) {
   register_errors(module);
   register_prims(module);
   register_program(module);
-  register_devices(module);
-  register_executable(module);
 }

@@ -1,6 +1,7 @@
 // Convolutions against the definition: random sizes, every rung and type, exact results.
 #include <algorithm>
 
+#include "core/build_info.h"
 #include "tests/cpp/conv_case.h"
 
 namespace rlx::test {
@@ -47,17 +48,28 @@ std::string check_case(const ConvCase& c, DType dtype, std::mt19937& random, int
 
 const Test any_rung{"conv: float32 by the rung that select picks", [] {
   std::mt19937 random(1);
-  std::map<std::string, int> rungs;
+  bool gemm = false, depthwise = false, onednn = false;
   for (int i = 0; i < 300; ++i) {
-    ++rungs[check_case<float>(random_case(random), DType::float32, random, 1 + i % 2, "")];
+    const std::string rung =
+        check_case<float>(random_case(random), DType::float32, random, 1 + i % 2, "");
+    gemm = gemm || rung.starts_with("gemm");
+    depthwise = depthwise || rung.starts_with("depthwise");
+    onednn = onednn || rung.starts_with("onednn");
   }
-  for (const auto& [rung, count] : rungs) std::printf("  %s: %d\n", rung.c_str(), count);
+  check(gemm && depthwise && onednn == build_info().onednn, "a rung is never picked");
 }};
 
 const Test plain_loops{"conv: float32 by the plain loops", [] {
   std::mt19937 random(2);
   for (int i = 0; i < 200; ++i) {
     check_case<float>(random_case(random), DType::float32, random, 1 + i % 2, "direct");
+  }
+}};
+
+const Test products{"conv: float32 by matrix products", [] {
+  std::mt19937 random(4);
+  for (int i = 0; i < 200; ++i) {
+    check_case<float>(random_case(random), DType::float32, random, 1 + i % 2, "gemm");
   }
 }};
 

@@ -24,19 +24,26 @@ Tensor floats(const Dims& shape, const std::vector<double>& values, bool constan
   return tensor<float>(DType::float32, shape, {values.begin(), values.end()}, constant);
 }
 
+struct Way {
+  bool channels_last;
+  int64_t groups;
+  std::string_view force, rung;  // rung: a part of the name of what must run
+};
+
 // A convolution whose sums are small integers, with one per-channel and one full extra.
-void check_epilogue(bool channels_last, std::string_view force, const Write& write,
-                    const Expect& expect, double tolerance, std::string_view rung) {
+void check_epilogue(const Way& way, const Write& write, const Expect& expect, double tolerance) {
   std::mt19937 random(7);
   ConvCase c;
   c.batch = 2;
-  c.in_per_group = 5, c.out_per_group = 19;
+  c.groups = way.groups;
+  c.in_per_group = way.groups == 19 ? 1 : 5, c.out_per_group = 19 / way.groups;
   for (int k = 0; k < 2; ++k) c.in[k] = 9 - k, c.kernel[k] = 3, c.begin[k] = 1;
-  c.channels_last = channels_last;
-  const Dims xs = image_shape(c, 5, false), ys = image_shape(c, 19, true);
+  const bool channels_last = c.channels_last = way.channels_last;
+  const Dims xs = image_shape(c, c.channels(), false), ys = image_shape(c, c.features(), true);
+  const auto channels = c.features();
   const auto x = integers(random, element_count(xs), -2, 2);
   const auto w = integers(random, element_count(weight_shape(c)), -2, 2);
-  const auto channel = integers(random, 19, -5, 5);
+  const auto channel = integers(random, channels, -5, 5);
   const auto full = integers(random, element_count(ys), -9, 9);
 
   Numbers numbers;
@@ -45,17 +52,17 @@ void check_epilogue(bool channels_last, std::string_view force, const Write& wri
   const int product = region.load_all(), per_channel = region.load(
       channels_last ? std::vector<int>{3} : std::vector<int>{1, 2, 3});
   prim.epilogue = region.finish(write(region, product, per_channel, region.load_all()));
-  const Dims channel_shape = channels_last ? Dims{19} : Dims{19, 1, 1};
+  const Dims channel_shape = channels_last ? Dims{channels} : Dims{channels, 1, 1};
   const PrimRun run = run_prim(
       prim, {floats(xs, x, false), floats(weight_shape(c), w, true), absent(), absent(),
              floats(channel_shape, channel, true), floats(ys, full, false)},
-      {{DType::float32, ys, {}, false}}, numbers, 1, force);
-  check(run.rung.find(rung) != std::string::npos, run.rung);
+      {{DType::float32, ys, {}, false}}, numbers, 2, way.force);
+  check(run.rung.find(way.rung) != std::string::npos, run.rung);
 
   const std::vector<double> sums = reference_conv(c, x, w);
   const int64_t inner = channels_last ? 1 : c.out(0) * c.out(1);
   for (size_t i = 0; i < sums.size(); ++i) {
-    const double expected = expect(sums[i], channel[i / size_t(inner) % 19], full[i]);
+    const double expected = expect(sums[i], channel[i / size_t(inner) % size_t(channels)], full[i]);
     const double got = run.outputs[0].data<float>()[i];
     if (std::abs(got - expected) <= tolerance * std::max(1.0, std::abs(expected))) continue;
     check(false, run.rung + ": " + std::to_string(got) + ", expected " + std::to_string(expected));
@@ -122,11 +129,48 @@ const std::vector<Chain>& chains() {
   return all;
 }
 
-const Test named{"conv epilogue: named chains", [] {
-  for (const Chain& chain : chains()) {
-    std::printf("  %s\n", chain.name);
-    check_epilogue(true, "", chain.write, chain.expect, chain.tolerance, "onednn");
+// Regions that are no chain of named operations.
+const std::vector<Chain>& others() {
+  using B = RegionBuilder;
+  static const std::vector<Chain> all = {
+      {"the product twice", [](B& b, int x, int c, int) {
+         return b.scalar("mul", {b.scalar("add", {x, c}), b.scalar("sub", {x, c})});
+       },
+       [](double x, double c, double) { return (x + c) * (x - c); }, 0},
+      {"a comparison of both extras", [](B& b, int x, int c, int f) {
+         const int less = b.scalar("lt", {c, f}, DType::boolean);
+         return b.scalar("select", {less, x, b.constant(7)});
+       },
+       [](double x, double c, double f) { return c < f ? x : 7; }, 0},
+  };
+  return all;
+}
+
+void check_all(const std::vector<Chain>& all, const Way& way) {
+  for (const Chain& chain : all) {
+    try {
+      check_epilogue(way, chain.write, chain.expect, chain.tolerance);
+    } catch (const Failure& failure) {
+      throw Failure(std::string(chain.name) + ": " + failure.what());
+    }
   }
+}
+
+const Test named{"conv epilogue: named chains", [] {
+  check_all(chains(), {true, 1, "", "onednn"});
+  check_all(chains(), {false, 1, "", "in nhwc"});
+  check_all(chains(), {true, 1, "gemm", "gemm"});
+  check_all(chains(), {true, 19, "depthwise", "depthwise"});
+  check_all(chains(), {false, 1, "direct", "direct + region"});
+}};
+
+const Test regions{"conv epilogue: other Regions", [] {
+  check_all(others(), {true, 1, "", "+ region"});
+  check_all(others(), {false, 1, "", "in nhwc + region"});
+  check_all(others(), {true, 1, "gemm", "gemm + region"});
+  check_all(others(), {true, 4, "gemm", "gemm + region"});
+  check_all(others(), {false, 1, "gemm", "gemm in nhwc + region"});
+  check_all(others(), {true, 1, "direct", "direct + region"});
 }};
 
 }  // namespace

@@ -1,16 +1,12 @@
 // Convolution of any type by plain loops over the output, the taps and the input channels.
 #include "cpu/kernels/conv_direct.h"
 
+#include "cpu/kernels/storage.h"
 #include "cpu/kernels/zero_point.h"
 #include "cpu/team.h"
 
 namespace rlx::cpu {
 namespace {
-
-template <class T>
-struct Tag {
-  using Type = T;
-};
 
 // Calls f(tap, offset into the image) for the taps of an output pixel that read the input.
 template <class F>
@@ -74,23 +70,32 @@ void run(const DirectConv& conv, const X* x, const W* w, const void* x_zero, con
   });
 }
 
-// Calls f(Tag<X>, Tag<W>, Tag<Sum>, Tag<Y>) for types that there is code for.
+// Calls f(Storage<X>, Storage<W>, Storage<Sum>, Storage<Y>) for types that there is code for.
 template <class F>
 bool with_types(DType x, DType w, DType y, F&& f) {
-  if (x == DType::float32 && w == x && y == x) {
-    return f(Tag<float>{}, Tag<float>{}, Tag<float>{}, Tag<float>{}), true;
-  }
-  if (x == DType::float64 && w == x && y == x) {
-    return f(Tag<double>{}, Tag<double>{}, Tag<double>{}, Tag<double>{}), true;
-  }
-  const auto with_w = [&](auto x_tag) {
-    if (w == DType::int8) return f(x_tag, Tag<int8_t>{}, Tag<uint32_t>{}, Tag<int32_t>{}), true;
-    if (w == DType::uint8) return f(x_tag, Tag<uint8_t>{}, Tag<uint32_t>{}, Tag<int32_t>{}), true;
+  const auto floats = [&]<class T>(Storage<T> tag) {
+    using Sum = typename Storage<T>::wide;
+    if (w != x) return false;
+    if (y == x) return f(tag, tag, Storage<Sum>{}, tag), true;
+    if (y == DType::float32) return f(tag, tag, Storage<Sum>{}, Storage<float>{}), true;
     return false;
   };
-  if (y == DType::int32 && x == DType::int8) return with_w(Tag<int8_t>{});
-  if (y == DType::int32 && x == DType::uint8) return with_w(Tag<uint8_t>{});
-  return false;
+  const auto bytes = [&](auto tag) {
+    using Sum = Storage<uint32_t>;
+    if (y != DType::int32) return false;
+    if (w == DType::int8) return f(tag, Storage<int8_t>{}, Sum{}, Storage<int32_t>{}), true;
+    if (w == DType::uint8) return f(tag, Storage<uint8_t>{}, Sum{}, Storage<int32_t>{}), true;
+    return false;
+  };
+  switch (x) {
+    case DType::float32: return floats(Storage<float>{});
+    case DType::float64: return y == x && floats(Storage<double>{});
+    case DType::float16: return floats(Storage<Float16>{});
+    case DType::bfloat16: return floats(Storage<Bfloat16>{});
+    case DType::int8: return bytes(Storage<int8_t>{});
+    case DType::uint8: return bytes(Storage<uint8_t>{});
+    default: return false;
+  }
 }
 
 }  // namespace
@@ -101,11 +106,8 @@ bool direct_conv_takes(DType x, DType w, DType y) {
 
 void direct_conv(const DirectConv& conv, const void* x, const void* w, const void* x_zero,
                  const void* w_zero, void* y, int threads) {
-  const auto typed = [&](auto x_tag, auto w_tag, auto sum_tag, auto y_tag) {
-    using X = typename decltype(x_tag)::Type;
-    using W = typename decltype(w_tag)::Type;
-    using Sum = typename decltype(sum_tag)::Type;
-    using Y = typename decltype(y_tag)::Type;
+  const auto typed = [&]<class X, class W, class Sum, class Y>(Storage<X>, Storage<W>,
+                                                               Storage<Sum>, Storage<Y>) {
     run<X, W, Sum, Y>(conv, static_cast<const X*>(x), static_cast<const W*>(w), x_zero, w_zero,
                       static_cast<Y*>(y), threads);
   };

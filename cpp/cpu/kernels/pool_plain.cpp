@@ -4,20 +4,18 @@
 #include <limits>
 
 #include "cpu/kernels/pool.h"
+#include "cpu/kernels/storage.h"
 #include "cpu/team.h"
 
 namespace rlx::cpu {
 namespace {
 
-template <class T>
-struct Tag {
-  using Type = T;
-};
-
 // The windows of one image plane (batch, channel).
-template <class T, class Sum>
+template <class T>
 class Plane {
  public:
+  using Sum = typename Storage<T>::wide;  // integers have maxima only
+
   Plane(const PoolShape& shape, const T* x, T* y, int64_t* indices, int64_t first_index)
       : s_(shape), x_(x), y_(y), indices_(indices), first_index_(first_index) {}
 
@@ -72,16 +70,17 @@ class Plane {
   }
 
   void largest(const int64_t* at, int64_t to) const {
-    T best = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
-                                                  : std::numeric_limits<T>::lowest();
+    using Limits = std::numeric_limits<Sum>;
+    Sum best = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
     int64_t index = 0;
     bool any = false;
-    each_tap(at, [&](T x, const int64_t* from) {
-      if (any && !(x > best || (x != x && best == best))) return;
+    each_tap(at, [&](T value, const int64_t* from) {
+      const Sum x = Sum(value);
+      if (any && !(x > best || (is_nan(x) && !is_nan(best)))) return;
       best = x, any = true;
       if (indices_) index = first_index_ + flat(from);
     });
-    y_[to] = best;
+    y_[to] = T(best);
     if (indices_) indices_[to] = index;
   }
 
@@ -105,10 +104,12 @@ class Plane {
 template <class F>
 bool with_type(PoolKind kind, DType dtype, F&& f) {
   switch (dtype) {
-    case DType::float32: return f(Tag<float>{}, Tag<float>{}), true;
-    case DType::float64: return f(Tag<double>{}, Tag<double>{}), true;
-    case DType::int8: return kind == PoolKind::max && (f(Tag<int8_t>{}, Tag<float>{}), true);
-    case DType::uint8: return kind == PoolKind::max && (f(Tag<uint8_t>{}, Tag<float>{}), true);
+    case DType::float32: return f(Storage<float>{}), true;
+    case DType::float64: return f(Storage<double>{}), true;
+    case DType::float16: return f(Storage<Float16>{}), true;
+    case DType::bfloat16: return f(Storage<Bfloat16>{}), true;
+    case DType::int8: return kind == PoolKind::max && (f(Storage<int8_t>{}), true);
+    case DType::uint8: return kind == PoolKind::max && (f(Storage<uint8_t>{}), true);
     default: return false;
   }
 }
@@ -116,21 +117,19 @@ bool with_type(PoolKind kind, DType dtype, F&& f) {
 }  // namespace
 
 bool pool_takes(PoolKind kind, DType dtype) {
-  return with_type(kind, dtype, [](auto, auto) {});
+  return with_type(kind, dtype, [](auto) {});
 }
 
 void pool_plain(const PoolShape& s, const void* x, void* y, int64_t* indices, int threads) {
   const int64_t plane = s.axes[0].in * s.axes[1].in * s.axes[2].in;
-  with_type(s.kind, s.dtype, [&](auto tag, auto sum) {
-    using T = typename decltype(tag)::Type;
+  with_type(s.kind, s.dtype, [&]<class T>(Storage<T>) {
     parallel_for(threads, s.batch * s.channels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t item = begin; item < end; ++item) {
         const int64_t n = item / s.channels, c = item % s.channels;
         const int64_t to = n * s.y.batch + c * s.y.channel;
         const T* from = static_cast<const T*>(x) + n * s.x.batch + c * s.x.channel;
-        Plane<T, typename decltype(sum)::Type>(s, from, static_cast<T*>(y) + to,
-                                               indices ? indices + to : nullptr, item * plane)
-            .run();
+        int64_t* places = indices ? indices + to : nullptr;
+        Plane<T>(s, from, static_cast<T*>(y) + to, places, item * plane).run();
       }
     });
   });

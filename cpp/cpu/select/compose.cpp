@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "cpu/select/select.h"
+
 namespace rlx::cpu {
 namespace {
 
@@ -59,6 +61,24 @@ Place Composer::reserve(size_t bytes) {
 
 void Composer::add(Selection part, std::vector<Place> operands) {
   parts_.push_back({std::move(part), std::move(operands)});
+}
+
+void Composer::add_epilogue(const SelectRequest& request, const RegionPtr& region,
+                            size_t first_extra, const TensorDesc& product, const Place& at) {
+  const size_t inputs = request.inputs.size();
+  std::vector<TensorDesc> descs = {product};
+  std::vector<Place> operands = {at};
+  for (size_t i = first_extra; i < inputs; ++i) {
+    descs.push_back(request.inputs[i]);
+    operands.push_back(Place::operand(i));
+  }
+  for (size_t i = 0; i < request.outputs.size(); ++i) {
+    operands.push_back(Place::operand(inputs + i));
+  }
+  const Prim prim = *region;
+  const SelectRequest part{prim,           descs, request.outputs, request.numbers,
+                           request.threads, "",   request.packs};
+  add(select_region(*region, part), std::move(operands));
 }
 
 Selection Composer::finish(std::string rung, std::string reason) {

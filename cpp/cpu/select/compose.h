@@ -34,6 +34,10 @@ class Composer {
   // Appends a part whose operands (inputs, then outputs) are at `operands`. The workspaces of
   // parts overlap: they run one after the other.
   void add(Selection part, std::vector<Place> operands);
+  // Appends an epilogue: load 0 is `product`, the loads after it the node's inputs from
+  // `first_extra` on, and it writes the node's outputs.
+  void add_epilogue(const SelectRequest& request, const RegionPtr& region, size_t first_extra,
+                    const TensorDesc& product, const Place& at);
   // Call once, last: places the parts' workspace behind what was reserved.
   Selection finish(std::string rung, std::string reason);
 

@@ -99,6 +99,9 @@ class ConvSelect {
         return assemble(std::move(*found), x_moves(), y_moves(), false);
       }
     }
+    if (dense && may_try("gemm")) {
+      if (auto found = by_gemm(refusal)) return std::move(*found);
+    }
     Selection found = conv_direct(bare(), geometry_);
     found.reason = refusal;
     return assemble(std::move(found), false, false, false);
@@ -135,16 +138,36 @@ class ConvSelect {
         return std::nullopt;
       }
     }
-    const size_t channel_axis = conv_.channels_last ? product_.shape.size() - 1 : 1;
-    auto chain = match_epilogue(request_, conv_.epilogue, int(conv_operands), channel_axis);
-    if (chain && chain_fits(*chain)) {
-      auto found = onednn_conv(request_, last_, *chain, refusal);
+    const auto named = chain();
+    if (named && chain_fits(*named)) {
+      auto found = onednn_conv(request_, last_, *named, refusal);
       if (!found) return found;
       return assemble(std::move(*found), x_moves(), y_moves(), true);
     }
     auto found = onednn_conv(bare(), last_, {}, refusal);
     if (!found) return found;
     return assemble(std::move(*found), x_moves(), y_moves(), false);
+  }
+
+  std::optional<Selection> by_gemm(std::string& refusal) const {
+    // The kernel's rows are pixels and its columns channels; so must be the Region's.
+    const bool fuses = conv_.epilogue && conv_.accumulate == DType::float32 &&
+                       conv_.channels_last && request_.outputs[0].contiguous();
+    std::optional<Selection> found;
+    if (fuses) {
+      const ConvFusion fusion{*conv_.epilogue, product_, chain()};
+      found = conv_gemm(request_, last_, &fusion, refusal);
+    } else {
+      found = conv_gemm(bare(), last_, nullptr, refusal);
+    }
+    if (!found) return found;
+    found->reason = refusal;
+    return assemble(std::move(*found), x_moves(), y_moves(), fuses);
+  }
+
+  std::optional<Epilogue> chain() const {
+    const size_t channel_axis = conv_.channels_last ? product_.shape.size() - 1 : 1;
+    return match_epilogue(request_, conv_.epilogue, int(conv_operands), channel_axis);
   }
 
   bool chain_fits(const Epilogue& chain) const {
@@ -160,9 +183,7 @@ class ConvSelect {
   Selection assemble(Selection core, bool move_x, bool move_y, bool fused) const {
     const bool region = conv_.epilogue && !fused;
     const size_t inputs = request_.inputs.size();
-    if (!move_x && !move_y && !region && (fused || inputs == conv_operands) && in_place_) {
-      return core;
-    }
+    if (!move_x && !move_y && !region) return core;
     const ConvGeometry& g = geometry_;
     Composer composer;
     std::string rung = core.rung, reason = core.reason;
@@ -176,34 +197,23 @@ class ConvSelect {
                    {Place::operand(0), operands[0]});
     }
     const Place product =
-        in_place_ ? Place::operand(inputs) : composer.reserve(product_.bytes());
+        in_place_ || fused ? Place::operand(inputs) : composer.reserve(product_.bytes());
     operands.push_back(move_y ? composer.reserve(product_.bytes()) : product);
     const Place computed = operands.back();
+    for (size_t i = 1; fused && i < request_.outputs.size(); ++i) {
+      operands.push_back(Place::operand(inputs + i));
+    }
     composer.add(std::move(core), std::move(operands));
     if (move_y) {
       composer.add(transpose(g.batch, g.out_pixels(), g.out_channels, product_.dtype),
                    {computed, product});
     }
     if (move_x || move_y) rung += " in nhwc";
-    if (region) add_region(composer, product), rung += " + region";
+    if (region) {
+      composer.add_epilogue(request_, conv_.epilogue, conv_operands, product_, product);
+      rung += " + region";
+    }
     return composer.finish(std::move(rung), std::move(reason));
-  }
-
-  void add_region(Composer& composer, const Place& product) const {
-    const size_t inputs = request_.inputs.size();
-    std::vector<TensorDesc> descs = {product_};
-    std::vector<Place> operands = {product};
-    for (size_t i = conv_operands; i < inputs; ++i) {
-      descs.push_back(request_.inputs[i]);
-      operands.push_back(Place::operand(i));
-    }
-    for (size_t i = 0; i < request_.outputs.size(); ++i) {
-      operands.push_back(Place::operand(inputs + i));
-    }
-    const Prim prim = *conv_.epilogue;
-    const SelectRequest part{prim, descs, request_.outputs, request_.numbers,
-                             request_.threads, "", request_.packs};
-    composer.add(select_region(*conv_.epilogue, part), std::move(operands));
   }
 
   const Conv& conv_;

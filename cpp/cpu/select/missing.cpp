@@ -11,14 +11,6 @@ namespace {
 
 }  // namespace
 
-Selection select_matmul(const MatMul& prim, const SelectRequest&) {
-  refuse(prim);
-}
-
-Selection select_recurrent(const Recurrent& prim, const SelectRequest&) {
-  refuse(prim);
-}
-
 Selection select_map(const Map& prim, const SelectRequest&) {
   refuse(prim);
 }

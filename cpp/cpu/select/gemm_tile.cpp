@@ -1,0 +1,85 @@
+// Runs an epilogue Region row by row on the blocks that a matrix product hands out.
+#include "cpu/select/gemm_tile.h"
+
+#include <omp.h>
+
+#include "cpu/kernels/region_frame.h"
+
+namespace rlx::cpu {
+namespace {
+
+constexpr size_t max_outputs = 16;
+
+RegionProgram::Spec spec_of(const Region& region, const SelectRequest& request,
+                            std::span<const TensorDesc> inputs) {
+  RegionProgram::Spec spec;
+  spec.region = &region;
+  spec.numbers = request.numbers;
+  spec.inputs = inputs;
+  spec.outputs = request.outputs;
+  spec.row_rank = int(region.shape.size()) - 1;
+  spec.given_first = true;
+  return spec;
+}
+
+std::vector<TensorDesc> with_product(const TensorDesc& product,
+                                     std::span<const TensorDesc> extras) {
+  std::vector<TensorDesc> all = {product};
+  all.insert(all.end(), extras.begin(), extras.end());
+  return all;
+}
+
+}  // namespace
+
+GemmTile::GemmTile(const Region& region, const SelectRequest& request, const TensorDesc& product,
+                   std::span<const TensorDesc> extras)
+    : program_(spec_of(region, request, with_product(product, extras))),
+      inputs_(1 + extras.size()),
+      columns_(product.shape[product.shape.size() - 1]) {
+  for (const TensorDesc& output : request.outputs) items_.push_back(size_of(output.dtype));
+  if (items_.size() > max_outputs) {
+    throw Error(ErrorKind::unsupported, "an epilogue has too many results");
+  }
+}
+
+void GemmTile::claim(GemmCall& call) {
+  call.store = false;
+  call.epilogue.tile = Use::apply;
+}
+
+GemmTile::Use::Use(const GemmTile& tile, GemmCall& call, void* const* operands, void* scratch)
+    : tile_(tile),
+      outputs_(operands + tile.inputs_),
+      scratch_(static_cast<std::byte*>(scratch)),
+      rows_(call.shape.m),
+      columns_(call.shape.n) {
+  const size_t bytes = tile.program_.scratch_bytes();
+  for (int i = 0; i < call.threads; ++i) {
+    tile.program_.begin(scratch_ + size_t(i) * bytes, operands);
+  }
+  claim(call);
+  call.epilogue.context = this;
+}
+
+void GemmTile::Use::apply(void* self, float* c, int64_t row, int64_t col, int64_t rows,
+                          int64_t cols, int64_t ldc) {
+  const Use& use = *static_cast<const Use*>(self);
+  const GemmTile& tile = use.tile_;
+  const size_t thread = size_t(omp_get_thread_num());
+  auto& frame = *reinterpret_cast<RegionProgram::Frame*>(
+      use.scratch_ + thread * tile.program_.scratch_bytes());
+  if (use.columns_ < tile.columns_) {  // one of several matrices side by side
+    col += row / use.rows_ * use.columns_;
+    row %= use.rows_;
+  }
+  void* outputs[max_outputs];
+  for (int64_t i = 0; i < rows; ++i) {
+    for (size_t k = 0; k < tile.items_.size(); ++k) {
+      const size_t at = size_t((row + i) * tile.columns_ + col) * tile.items_[k];
+      outputs[k] = static_cast<std::byte*>(use.outputs_[k]) + at;
+    }
+    tile.program_.evaluate(frame, row + i, col, cols, outputs, c + i * ldc);
+  }
+}
+
+}  // namespace rlx::cpu
