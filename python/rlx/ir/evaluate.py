@@ -8,7 +8,7 @@ import numpy as np
 
 from rlx.errors import InputError, UnsupportedError
 from rlx.ir.expr import Expr, Symbol, evaluate, symbols_of
-from rlx.ir.graph import STAGES, Alias, Graph, Guard, Node, Value
+from rlx.ir.graph import Alias, Graph, Guard, Node, Value
 from rlx.ir.reference import REFERENCES
 from rlx.ir.reference.stages import STAGE_REFERENCES
 from rlx.ir.types import DType, TensorType
@@ -42,8 +42,8 @@ def reference(prim, inputs, types):
         return None
     try:
         return compute(prim, inputs, types, _constant)
-    except _Symbolic:
-        return None
+    except (_Symbolic, InputError):
+        return None  # wrong data, as an index out of range, is told by the run that meets it
 
 
 def evaluate_graph(graph: Graph, inputs: dict[str, Any], double: bool = False) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class _Run:
 
     def node(self, node: Node, env: dict[int, Any], number) -> None:
         inputs = [self.value(env, v) for v in node.inputs]
-        if isinstance(node.prim, STAGES):
+        if type(node.prim) in STAGE_REFERENCES:
             results = STAGE_REFERENCES[type(node.prim)](self, node.prim, inputs)
         elif isinstance(node.prim, Alias):
             results = [inputs[0].reshape([number(d) for d in node.outputs[0].shape])]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from rlx.errors import InputError
 from rlx.ir.prims import Gather, Move, MovePart, Scatter
+from rlx.ir.reference.numeric import store, widen
 
 
 def move(prim: Move, inputs, types, value_of) -> list[np.ndarray]:
@@ -51,12 +53,27 @@ def _extend(prim: Move, inputs, shape, value_of) -> np.ndarray:
 def gather(prim: Gather, inputs, types, value_of) -> list[np.ndarray]:
     """ONNX Gather, GatherElements and GatherND; negative indices count from the end."""
     data, indices = inputs[0], inputs[1].astype(np.int64)
+    if prim.kind == "nd":
+        return [_gather_nd(data, _places_nd(indices, data.shape[prim.batch_dims:]),
+                           prim.batch_dims)]
+    indices = _places(indices, data.shape[prim.axis])
     if prim.kind == "axis":
         return [np.take(data, indices, axis=prim.axis)]
-    if prim.kind == "elements":
-        n = data.shape[prim.axis]
-        return [_elements(data, np.where(indices < 0, indices + n, indices), prim.axis)]
-    return [_gather_nd(data, indices, prim.batch_dims)]
+    return [_elements(data, indices, prim.axis)]
+
+
+def _places(indices: np.ndarray, size: int) -> np.ndarray:
+    """Indices counted from the start; InputError for one that is out of range."""
+    wrong = indices[(indices < -size) | (indices >= size)]
+    if wrong.size:
+        raise InputError("an index is out of range", expected=f"in [{-size}, {size - 1}]",
+                         got=int(wrong.reshape(-1)[0]))
+    return np.where(indices < 0, indices + size, indices)
+
+
+def _places_nd(indices: np.ndarray, sizes) -> np.ndarray:
+    columns = [_places(indices[..., k], sizes[k]) for k in range(indices.shape[-1])]
+    return np.stack(columns, -1) if columns else indices
 
 
 def _elements(data: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
@@ -78,15 +95,16 @@ def scatter(prim: Scatter, inputs, types, value_of) -> list[np.ndarray]:
     """ONNX ScatterElements and ScatterND with reductions, duplicates in index order."""
     data, indices, updates = inputs[0].copy(), inputs[1].astype(np.int64), inputs[2]
     if prim.kind == "elements":
-        n = data.shape[prim.axis]
         index = list(np.ogrid[tuple(slice(d) for d in indices.shape)])
-        index[prim.axis] = np.where(indices < 0, indices + n, indices)
+        index[prim.axis] = _places(indices, data.shape[prim.axis])
         where = tuple(index)
     else:
+        indices = _places_nd(indices, data.shape)
         where = tuple(indices[..., k] for k in range(indices.shape[-1]))
-    combine = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
     if prim.reduction == "none":
         data[where] = updates
-    else:
-        combine[prim.reduction].at(data, where, updates)
-    return [data]
+        return [data]
+    combine = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+    wide = widen(data, types[0].dtype).copy()
+    combine[prim.reduction].at(wide, where, widen(updates, types[0].dtype))
+    return [store(wide, types[0].dtype)]

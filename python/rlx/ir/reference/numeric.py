@@ -34,7 +34,7 @@ def cast(x: np.ndarray, source: DType, target: DType, mode: int = 1) -> np.ndarr
     """
     with np.errstate(all="ignore"):
         if target is DType.STRING or source is DType.STRING:
-            return _cast_text(x, target)
+            return _cast_text(x, source, target)
         if target is DType.BOOL:
             return x != 0
         if target in (DType.COMPLEX64, DType.COMPLEX128):
@@ -70,10 +70,9 @@ def _to_power_of_two(x: np.ndarray, mode: int) -> np.ndarray:
 
 
 def _to_integer(x: np.ndarray, target: DType) -> np.ndarray:
+    """Floats are truncated and saturated, NaN gives 0; integers keep their low bits."""
     if x.dtype.kind == "f":
-        x = np.where(np.isfinite(x), np.trunc(x), 0.0)
-        big = np.abs(x) >= 2.0**63
-        x = np.where(big, 0, x).astype(np.int64) if not big.any() else _big(x)
+        x = _saturated(x, target.compute.numpy)
     if target in _SMALL_INTS:
         bits = 4 if target in (DType.INT4, DType.UINT4) else 2
         low = x.astype(np.int64) & ((1 << bits) - 1)
@@ -83,16 +82,18 @@ def _to_integer(x: np.ndarray, target: DType) -> np.ndarray:
     return x.astype(target.numpy)
 
 
-def _big(x: np.ndarray) -> np.ndarray:
-    """Floats beyond int64, through uint64 where they fit."""
-    fits = np.where((x >= 0) & (x < 2.0**64), x, 0.0).astype(np.uint64)
-    small = np.where(np.abs(x) < 2.0**63, x, 0.0).astype(np.int64)
-    return np.where(np.abs(x) < 2.0**63, small.view(np.uint64), fits)
+def _saturated(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    info = np.iinfo(dtype)
+    whole = np.where(np.isnan(x), 0.0, np.trunc(x))
+    over, under = whole >= float(info.max + 1), whole < float(info.min)
+    y = np.where(over | under, 0.0, whole).astype(dtype)
+    return np.where(over, info.max, np.where(under, info.min, y)).astype(dtype)
 
 
-def _cast_text(x: np.ndarray, target: DType) -> np.ndarray:
+def _cast_text(x: np.ndarray, source: DType, target: DType) -> np.ndarray:
     if target is DType.STRING:
-        return np.array([str(v) for v in x.reshape(-1).tolist()], object).reshape(x.shape)
+        own = x if source is DType.STRING else x.astype(source.numpy)  # the digits of its type
+        return np.array([str(v) for v in own.reshape(-1)], object).reshape(x.shape)
     kind = float if target.is_float else int
     flat = [kind(v) for v in x.reshape(-1).tolist()]
     return widen(np.array(flat).astype(target.numpy).reshape(x.shape), target)
