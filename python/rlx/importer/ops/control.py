@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlx.errors import ModelError, UnsupportedError
+from rlx.errors import Error, ModelError, UnsupportedError
 from rlx.importer.context import Child, joined_type
 from rlx.importer.registry import op
 from rlx.importer.scope import Scope
@@ -16,7 +16,12 @@ def if_(b, cond, *, then_branch, else_branch):
     known = b.numbers_or_none(cond)
     if known is not None and isinstance(known[0], int):
         return b.inline(then_branch if known[0] else else_branch)
-    branches = [b.child(g, []) for g in (then_branch, else_branch)]
+    try:
+        branches = [b.child(g, []) for g in (then_branch, else_branch)]
+    except Error:
+        # A branch that is not taken may make no sense for the shapes at hand: take only the one.
+        (taken,) = b.structural(cond, "a branch of an If does not fit the inputs")
+        return b.inline(then_branch if taken else else_branch)
     if not all(_same_form(x.type, y.type) for x, y in zip(*(c.outputs for c in branches))):
         # The branches give different ranks or types: the condition decides the program's form.
         (taken,) = b.structural(cond, "the branches of an If differ in rank or type")
