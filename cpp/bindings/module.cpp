@@ -7,4 +7,6 @@ PYBIND11_MODULE(_core, module) {
   register_errors(module);
   register_prims(module);
   register_program(module);
+  register_devices(module);
+  register_executable(module);
 }

@@ -128,6 +128,25 @@ def test_numbers_of_a_primitive_cut_too():
     assert shape_of(emit(b.graph)) == [["Cumulate"], ["Sort"]]
 
 
+def test_numbers_that_no_type_mentions_cut_too():
+    b = builder()
+    x = vector(b)
+    start = Value(TensorType(DType.INT64, (1,)), "start")
+    b.graph.inputs.append(start)
+    place = b.number(summed(b, start))
+    b.graph.outputs = [b.slice(x, (place,), (1,), (2,))]
+    assert shape_of(emit(b.graph)) == [["Cumulate"], ["Move"]]
+
+
+def test_an_alias_waits_for_the_stage_behind_it():
+    graph = with_if()
+    b = builder()
+    b.graph = graph
+    flat = b.reshape(graph.nodes[1].outputs[0], (1, graph.inputs[0].shape[0]))
+    graph.outputs.append(summed(b, flat))
+    assert shape_of(emit(graph)) == [["Cumulate"], "If", ["Cumulate", "Cumulate"]]
+
+
 def test_inputs_are_numbers_without_a_cut():
     b = builder()
     x = vector(b)
@@ -200,6 +219,16 @@ def test_unpacked_weights_have_an_identity_of_their_own():
     value = weight(np.array([0x21], np.uint8), DType.UINT4, 2, source="file@0", mapped=True)
     (constant,) = emit(Graph(outputs=[value])).constants
     assert constant.bytes == 2 and constant.source != "file@0" and not constant.droppable
+
+
+@pytest.mark.parametrize("change", [lambda a: a.reshape(4, 2).T, lambda a: a[1:]])
+def test_views_of_a_weight_are_not_the_weight(change):
+    value = weight(np.arange(8, dtype=np.uint8), DType.UINT8, 8, source="file@0", mapped=True)
+    value.const = change(value.const)
+    value.type = TensorType(DType.UINT8, value.const.shape)
+    (constant,) = emit(Graph(outputs=[value])).constants
+    assert constant.source != "file@0" and not constant.droppable
+    assert constant.array.tolist() == value.const.tolist()
 
 
 def test_strings_become_ids():

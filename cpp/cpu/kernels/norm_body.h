@@ -10,20 +10,7 @@ namespace {
 // In double throughout: equal values then have exactly themselves as their mean.
 template <class T>
 double sum_of(const T* x, int64_t n) {
-  constexpr int lanes = Wide<double>::lanes;
-  typedef T Part __attribute__((vector_size(lanes * sizeof(T))));
-  typename Wide<double>::Vector a = {}, b = {};
-  int64_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    Part low, high;
-    std::memcpy(&low, x + i, sizeof low);
-    std::memcpy(&high, x + i + lanes, sizeof high);
-    a += __builtin_convertvector(low, typename Wide<double>::Vector);
-    b += __builtin_convertvector(high, typename Wide<double>::Vector);
-  }
-  double total = Wide<double>::sum(a + b);
-  for (; i < n; ++i) total += double(x[i]);
-  return total;
+  return sum_in_double(x, n, [](auto v) { return v; });
 }
 
 template <class T>

@@ -46,8 +46,7 @@ T block_of(const T* x, int64_t n) {
   }
   for (; i + W::lanes <= n; i += W::lanes) part[0] += Before::of(W::load(x + i));
   const typename W::Vector all = (part[0] + part[1]) + (part[2] + part[3]);
-  T total = 0;
-  for (int k = 0; k < W::lanes; ++k) total += all[k];
+  T total = W::sum(all);
   for (; i < n; ++i) total += Before::of(x[i]);
   return total;
 }
@@ -82,9 +81,7 @@ struct Sum {
   }
   // In double, for the root of what float cannot hold may fit it again.
   static double squares(const T* x, int64_t n) {
-    double part[4] = {};
-    for (int64_t i = 0; i < n; ++i) part[i & 3] += double(x[i]) * double(x[i]);
-    return (part[0] + part[1]) + (part[2] + part[3]);
+    return sum_in_double(x, n, [](auto v) { return v * v; });
   }
   static void column(A* a, void*, const T* x, int64_t n, int64_t) {
 #pragma GCC ivdep

@@ -166,6 +166,13 @@ void RegionProgram::place(Frame& frame, const Operand& source, size_t k, int64_t
   const bool plain = source.access.tables.empty();
   if (plain && seen.from == from && seen.n == n) return;
   seen = {from, n};
+  if (source.transposed) {  // along what is contiguous: each cache line is read once
+    for (int64_t j = 0; j < source.inner; ++j) {
+      source.move(dst + j * source.item, from + j * box[1].stride * source.item, source.inner,
+                  n / source.inner);
+    }
+    return;
+  }
   auto leaf = [&](int64_t element, int64_t offset, const BoxAxis& axis, int64_t count) {
     std::byte* to = dst + element * source.item;
     if (plain) return source.move(to, from + offset * source.item, axis.stride, count);

@@ -64,6 +64,7 @@ class RegionProgram {
     int slot = -1;
     int item = 0;       // bytes of an element
     bool single = false;  // one element for the whole box
+    bool transposed = false;  // a box of two axes, contiguous along the first
     int64_t inner = 1;  // elements of a box for one step along its first axis
     Strided move = nullptr;
     Access access;

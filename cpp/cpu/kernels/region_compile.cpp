@@ -11,6 +11,7 @@ namespace rlx::cpu {
 namespace {
 
 constexpr int64_t least_tile = 256, largest_tile = 2048;
+constexpr int64_t transposed_width = 64;  // of a block that is read across its rows
 
 size_t padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -138,6 +139,10 @@ class RegionCompiler {
 
   void choose_box() {
     const Dims& extents = p_.space_.extents;
+    if (!p_.rows_) {
+      const size_t sources = p_.space_.accesses.size() - spec_.outputs.size();
+      block_transposed(p_.space_, int(sources), transposed_width);
+    }
     const int64_t budget = cpu_info().l1d_bytes * 3 / 4;
     int64_t tile = std::clamp(budget / std::max<int64_t>(pressure(), 4), least_tile, largest_tile);
     tile = std::min(tile, std::max(least_tile, p_.count_ / 32)) / 16 * 16;
@@ -235,7 +240,10 @@ class RegionCompiler {
     if (!given) find_box(source);
     if (op.kind == Op::Kind::index) source.kind = Operand::Kind::copied;
     source.number = op.kind == Op::Kind::index ? -1 : op.from;
-    source.move = gather_loop(size_t(source.item));
+    source.transposed = source.box.size() == 2 && source.access.tables.empty() &&
+                        source.box[0].stride == 1 && source.box[1].stride > 1;
+    source.move = source.transposed ? scatter_loop(size_t(source.item))
+                                    : gather_loop(size_t(source.item));
     source.slot = source.kind == Operand::Kind::direct ? new_slot()
                   : source.single                      ? new_memory(sizeof(Cell))
                                     : new_memory(size_t(tile_ * source.item));

@@ -30,13 +30,21 @@ template <class T>
 void gather(void* dst, const void* src, int64_t stride, int64_t n) {
   auto* out = static_cast<T*>(dst);
   auto* in = static_cast<const T*>(src);
-  for (int64_t i = 0; i < n; ++i) out[i] = in[i * stride];
+  if (stride == 1) {
+    std::memcpy(dst, src, size_t(n) * sizeof(T));
+  } else if (stride == 0) {
+    const T x = *in;
+    for (int64_t i = 0; i < n; ++i) out[i] = x;
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i] = in[i * stride];
+  }
 }
 
 template <class T>
 void scatter(void* dst, const void* src, int64_t stride, int64_t n) {
   auto* out = static_cast<T*>(dst);
   auto* in = static_cast<const T*>(src);
+  if (stride == 1) return void(std::memcpy(dst, src, size_t(n) * sizeof(T)));
   for (int64_t i = 0; i < n; ++i) out[i * stride] = in[i];
 }
 

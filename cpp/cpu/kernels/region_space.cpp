@@ -144,4 +144,49 @@ Space make_space(std::span<const int64_t> shape, int row_rank, int accesses,
   return space;
 }
 
+namespace {
+
+// The axis along which some operand is contiguous that is far apart along the last; else -1.
+int transposed_axis(const Space& space, int accesses) {
+  const int last = int(space.extents.size()) - 1;
+  for (int k = 0; k < accesses; ++k) {
+    const Access& a = space.accesses[size_t(k)];
+    if (a.strides[size_t(last)] <= 1) continue;
+    for (int axis = last; axis-- > 0;) {
+      if (a.strides[size_t(axis)] == 1 && space.extents[size_t(axis)] >= 8) return axis;
+    }
+  }
+  return -1;
+}
+
+// The values with one moved to the end, then one more put there.
+void reorder(Dims& values, int moved, int64_t added) {
+  const int64_t value = values[size_t(moved)];
+  erase(values, size_t(moved));
+  values.push_back(value);
+  values.push_back(added);
+}
+
+}  // namespace
+
+void block_transposed(Space& space, int accesses, int64_t width) {
+  if (space.extents.size() < 2) return;
+  for (const Access& a : space.accesses) {
+    if (!a.tables.empty()) return;
+  }
+  const int axis = transposed_axis(space, accesses);
+  const size_t last = space.extents.size() - 1;
+  const int64_t extent = space.extents[last];
+  int64_t part = std::min(extent, width);
+  while (extent % part != 0) --part;
+  if (axis < 0 || (part < 16 && part < extent)) return;
+  for (Access& a : space.accesses) {
+    const int64_t stride = a.strides[last];
+    a.strides[last] = stride * part;
+    reorder(a.strides, axis, stride);
+  }
+  space.extents[last] = extent / part;
+  reorder(space.extents, axis, part);
+}
+
 }  // namespace rlx::cpu

@@ -53,4 +53,9 @@ struct Space {
 Space make_space(std::span<const int64_t> shape, int row_rank, int accesses,
                  std::span<const AxisUse> uses);
 
+// Makes blocks of a transposed operand short: where an operand is contiguous along another axis
+// than the last, that axis comes second to last, before a part of the last one of at most
+// `width`. Does nothing where no access gains, or the last axis has no such divisor.
+void block_transposed(Space& space, int accesses, int64_t width);
+
 }  // namespace rlx::cpu

@@ -12,12 +12,6 @@
 namespace rlx::cpu {
 namespace {
 
-template <class V>
-V exp_of(V x) {
-  if constexpr (std::is_same_v<V, double>) return scalar::exp(x);
-  else return vecmath::exp(x);
-}
-
 // The greater value; NaN wins.
 template <class V>
 V greater(V x, V y) {
@@ -93,23 +87,27 @@ void softmax_row(const T* x, T* y, int64_t n, bool log) {
 // values = exp(values - top), and their sum joins total; with log the values stay.
 template <class T>
 void exp_column(T* values, int64_t n, const T* top, double* total, bool log) {
-  if constexpr (std::is_same_v<T, float>) {
-    using W = Wide<T>;
-    for (int64_t i = 0; i < n; i += W::lanes) {
-      const int64_t count = n - i < W::lanes ? n - i : W::lanes;
-      const bool whole = count == W::lanes;
-      const auto x = whole ? W::load(values + i) : W::load_some(values + i, count, 0);
-      const auto t = whole ? W::load(top + i) : W::load_some(top + i, count, 0);
-      const auto e = vecmath::exp(x - t);
-      for (int64_t k = 0; k < count; ++k) total[i + k] += double(e[k]);
-      if (!log) W::store_some(values + i, e, count);
+  using W = Wide<T>;
+  constexpr int64_t block = 8 * W::lanes;
+  T terms[block];
+  for (int64_t from = 0; from < n; from += block) {
+    const int64_t count = n - from < block ? n - from : block;
+    const T *x = values + from, *t = top + from;
+    int64_t i = 0;
+    if constexpr (std::is_same_v<T, float>) {
+      for (; i + W::lanes <= count; i += W::lanes) {
+        W::store(terms + i, vecmath::exp(W::load(x + i) - W::load(t + i)));
+      }
+      if (i < count) {
+        const auto rest = W::load_some(x + i, count - i, 0) - W::load_some(t + i, count - i, 0);
+        W::store(terms + i, vecmath::exp(rest));
+      }
+    } else {
+      for (; i < count; ++i) terms[i] = scalar::exp(x[i] - t[i]);
     }
-  } else {
-    for (int64_t i = 0; i < n; ++i) {
-      const T e = scalar::exp(values[i] - top[i]);
-      total[i] += e;
-      if (!log) values[i] = e;
-    }
+#pragma GCC ivdep
+    for (i = 0; i < count; ++i) total[from + i] += double(terms[i]);
+    if (!log) std::memcpy(values + from, terms, size_t(count) * sizeof(T));
   }
 }
 

@@ -36,6 +36,25 @@ struct Wide {
   }
 };
 
+// f of each value as a double, added up.
+template <class T, class F>
+double sum_in_double(const T* x, int64_t n, F f) {
+  using W = Wide<double>;
+  typedef T Part __attribute__((vector_size(W::lanes * sizeof(T))));
+  W::Vector a = {}, b = {};
+  int64_t i = 0;
+  for (; i + 2 * W::lanes <= n; i += 2 * W::lanes) {
+    Part low, high;
+    std::memcpy(&low, x + i, sizeof low);
+    std::memcpy(&high, x + i + W::lanes, sizeof high);
+    a += f(__builtin_convertvector(low, W::Vector));
+    b += f(__builtin_convertvector(high, W::Vector));
+  }
+  double total = W::sum(a + b);
+  for (; i < n; ++i) total += f(double(x[i]));
+  return total;
+}
+
 // Values that lanes of float may add up before their sum joins a double.
 constexpr int64_t sum_block = 512;
 

@@ -33,6 +33,9 @@ class ExprTable:
 
     def id(self, x: Number) -> int:
         """The row of a number; its arguments' rows are made before it."""
+        known = self._ids.get(self._key(x))
+        if known is not None:
+            return known
         stack = [x]
         while stack:
             top = stack[-1]
@@ -112,18 +115,23 @@ class Constants:
         array = value.const
         if value.dtype is DType.STRING:
             array = self._strings.array(array)
-        weight, viewed = value.weight, False
-        if weight is not None and value.dtype is not DType.STRING:
-            viewed = np.shares_memory(array, weight.data)
+        weight, source = value.weight, None
+        if weight is not None and _same_bytes(array, weight.data):
+            source = weight.source
         array = _readable(array)
-        source = weight.source if weight is not None and viewed else None
         if source is None:
             source = f"{value.dtype.name.lower()}:{_digest(array)}"
         if source not in self._ids:
             self._ids[source] = len(self.made)
-            droppable = viewed and weight.mapped and np.shares_memory(array, weight.data)
-            self.made.append(_core.program.Constant(array, source, droppable))
+            mapped = weight is not None and weight.mapped and _same_bytes(array, weight.data)
+            self.made.append(_core.program.Constant(array, source, droppable=mapped))
         return self._ids[source]
+
+
+def _same_bytes(array: np.ndarray, data: np.ndarray) -> bool:
+    """Whether the array is all of data, in its order: a view of a part or a transpose is not."""
+    return (array.flags.c_contiguous and array.nbytes == data.nbytes
+            and array.ctypes.data == data.ctypes.data)
 
 
 def _readable(array: np.ndarray) -> np.ndarray:

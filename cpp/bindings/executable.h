@@ -1,0 +1,45 @@
+// What _core.Executable holds besides the core's Executable.
+#pragma once
+
+#include <vector>
+
+#include "bindings/arrays.h"
+#include "exec/executable.h"
+#include "exec/state.h"
+
+namespace rlx::bindings {
+
+struct Endpoint {  // an input or output of the program
+  PyObject* name;  // interned; looked up in dicts by its cached hash
+  ValueKind kind;
+  DType dtype;
+};
+
+struct PyExecutable {
+  PyExecutable(ProgramPtr program, std::shared_ptr<const Device> device,
+               std::shared_ptr<Packs> packs, ExecOptions options);
+
+  Executable executable;
+  std::vector<Endpoint> inputs, outputs;
+  std::vector<bool> from_state;  // of each input
+};
+
+struct PyState {
+  explicit PyState(std::shared_ptr<PyExecutable> e)
+      : executable(std::move(e)), state(executable->executable.main().facts) {}
+  std::shared_ptr<PyExecutable> executable;
+  State state;
+};
+
+// Executable.run(feeds, out=None, state=None) as a raw method: called once for each run, it must
+// cost less than a microsecond.
+extern PyMethodDef run_method;
+
+// Borrows the program's inputs from a dict, a sequence in their order, or a single array.
+std::vector<Borrowed> borrow_inputs(const PyExecutable& self, PyObject* feeds, bool with_state,
+                                    StringTable* strings);
+
+// Makes Host stages call Python, and loops stop on Ctrl-C.
+void install_hooks();
+
+}  // namespace rlx::bindings

@@ -1,0 +1,72 @@
+// Double buffers of loop-carried values.
+#include "exec/carried.h"
+
+#include <cstring>
+
+#include "exec/hooks.h"
+
+namespace rlx {
+
+Carried::Carried(Runner& runner, std::span<const ValueId> initial,
+                 std::span<const ValueId> outputs)
+    : runner_(runner), outputs_(outputs.first(initial.size())), fresh_(initial.size()),
+      moved_(initial.size(), false) {
+  for (ValueId v : initial) current_.push_back(runner.value(v));
+  for (auto& set : unread_) set.resize(initial.size());
+}
+
+Buffer& Carried::buffer(size_t c) {
+  return outputs_[c] >= 0 ? runner_.buffer(outputs_[c], set_) : unread_[size_t(set_)][c];
+}
+
+void* Carried::next(size_t c, DType dtype, std::span<const int64_t> shape) {
+  Tensor tensor{dtype, Dims(shape), nullptr, nullptr};
+  tensor.data = buffer(c).reserve(tensor.bytes(), runner_.counters());
+  fresh_[c] = tensor;
+  return tensor.data;
+}
+
+void Carried::advance() {
+  for (size_t c = 0; c < current_.size(); ++c) {
+    if (!fresh_[c]) continue;
+    current_[c] = std::move(*fresh_[c]);
+    fresh_[c].reset();
+    moved_[c] = true;
+  }
+  set_ = 1 - set_;
+}
+
+void Carried::finish() {
+  for (size_t c = 0; c < current_.size(); ++c) {
+    if (outputs_[c] < 0) continue;
+    const auto* tensor = std::get_if<Tensor>(&current_[c]);
+    if (tensor && !moved_[c]) {
+      // The initial value's memory may serve others after this stage.
+      runner_.check_type(outputs_[c], tensor->dtype, tensor->shape.size());
+      void* memory = runner_.result(outputs_[c], tensor->shape);
+      if (const size_t bytes = tensor->bytes()) std::memcpy(memory, tensor->data, bytes);
+    } else {
+      runner_.define(outputs_[c], current_[c]);
+    }
+  }
+}
+
+void Interruptible::check() {
+  const auto now = Clock::now();
+  if (now - last_ < std::chrono::milliseconds(50)) return;
+  last_ = now;
+  if (hooks().check_interrupt) hooks().check_interrupt();
+}
+
+Dims shape_without_running(const Unit& body, size_t output, std::span<const Input> inputs) {
+  const Facts& facts = body.facts;
+  std::vector<Number> numbers;
+  settle_numbers(facts, symbols_of_inputs(facts, inputs), numbers);
+  Dims shape;
+  for (ExprId dim : facts.value(facts.program->outputs[output]).shape) {
+    shape.push_back(numbers[size_t(dim)].known ? std::max<int64_t>(numbers[size_t(dim)].i, 0) : 0);
+  }
+  return shape;
+}
+
+}  // namespace rlx

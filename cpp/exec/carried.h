@@ -1,0 +1,51 @@
+// The values that one iteration of a Loop or Scan hands to the next, in two sets of buffers.
+#pragma once
+
+#include <array>
+#include <chrono>
+
+#include "exec/run.h"
+
+namespace rlx {
+
+class Carried {
+ public:
+  // `outputs` are the stage's values for them, -1 where nobody reads the last one.
+  Carried(Runner& runner, std::span<const ValueId> initial, std::span<const ValueId> outputs);
+
+  const RunValue& operator[](size_t c) const { return current_[c]; }
+  // Where an iteration writes the next value of `c`, or what it is if it is no tensor.
+  void* next(size_t c, DType dtype, std::span<const int64_t> shape);
+  void next(size_t c, RunValue value) { fresh_[c] = std::move(value); }
+  // The iteration is over. A value that the body left as it was stays where it is.
+  void advance();
+  // Defines the stage's outputs.
+  void finish();
+
+ private:
+  Buffer& buffer(size_t c);
+
+  Runner& runner_;
+  std::span<const ValueId> outputs_;
+  std::vector<RunValue> current_;
+  std::vector<std::optional<RunValue>> fresh_;
+  std::vector<bool> moved_;                      // no longer the initial value
+  std::array<std::vector<Buffer>, 2> unread_;    // of values that nobody reads after the loop
+  int set_ = 0;
+};
+
+// Lets the user interrupt a long loop; asks no more than some times a second.
+class Interruptible {
+ public:
+  void check();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point last_ = Clock::now();
+};
+
+// The shape that a body's output would have for these inputs; dims that only a run would tell
+// are 0. For results of no iterations.
+Dims shape_without_running(const Unit& body, size_t output, std::span<const Input> inputs);
+
+}  // namespace rlx

@@ -1,0 +1,72 @@
+// Makes Plans ready to run in a Context and forgets those that were evicted.
+#include "exec/context.h"
+
+#include <cstring>
+
+namespace rlx {
+
+void* Buffer::reserve(size_t bytes, Counters& counters, size_t keep) {
+  if (memory_ && bytes <= capacity_) return memory_.get();
+  const size_t grown = std::max(bytes, memory_ ? capacity_ + capacity_ / 2 : 0);
+  std::shared_ptr<void> larger = allocate(grown);
+  if (keep) std::memcpy(larger.get(), memory_.get(), keep);
+  memory_ = std::move(larger);
+  capacity_ = grown;
+  ++counters.dynamic_allocations;
+  return memory_.get();
+}
+
+PlanState::PlanState(PlanPtr p) : plan(std::move(p)), operands(plan->operands.size(), nullptr) {
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const Operand& operand = plan->operands[i];
+    if (operand.place == Operand::Place::outside) outside.push_back(uint32_t(i));
+    // Operands are void* because outputs are; steps do not write to constants.
+    if (operand.place == Operand::Place::constant) {
+      operands[i] = const_cast<void*>(operand.constant);
+    }
+  }
+  nodes.resize(plan->nodes.size());
+  for (size_t t = 0; t < nodes.size(); ++t) {
+    for (const SelectedStep& step : plan->nodes[t].selection.steps) {
+      nodes[t].states.push_back(step.body->make_state());
+    }
+  }
+}
+
+void PlanState::set_base(std::byte* to) {
+  base = to;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const Operand& operand = plan->operands[i];
+    if (operand.place == Operand::Place::arena) operands[i] = base + operand.offset;
+  }
+}
+
+Context::Context(const Facts& facts)
+    : data(facts.program->values.size(), nullptr), children_(facts.children.size()) {
+  bool staged = false;
+  for (size_t s = 0; s < facts.program->stages.size(); ++s) staged |= !facts.segment(s);
+  for (ValueId v : facts.program->inputs) staged |= !facts.is_tensor(v);
+  if (!staged) return;
+  values.resize(data.size());
+  for (auto& set : buffers) set.resize(data.size());
+}
+
+PlanState& Context::state_of(const PlanPtr& plan, std::byte* base) {
+  const auto found = plans_.find(plan.get());
+  if (found != plans_.end()) {
+    if (found->second->base != base) found->second->set_base(base);
+    return *found->second;
+  }
+  std::erase_if(plans_, [](const auto& entry) { return entry.second->plan->evicted.load(); });
+  auto state = std::make_unique<PlanState>(plan);
+  state->set_base(base);
+  return *(plans_[plan.get()] = std::move(state));
+}
+
+Context& Context::child(size_t index, const Facts& facts) {
+  auto& child = children_[index];
+  if (!child) child = std::make_unique<Context>(facts);
+  return *child;
+}
+
+}  // namespace rlx

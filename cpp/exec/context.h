@@ -1,0 +1,69 @@
+// All that changes while a program runs: memory, step states, operand tables, stage results.
+// One run has a Context for itself; the Contexts of subgraphs hang below and share its arena.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "exec/counters.h"
+#include "exec/facts.h"
+#include "exec/plan.h"
+#include "exec/value.h"
+
+namespace rlx {
+
+// Memory that a Context keeps from run to run for a value whose size a stage finds.
+class Buffer {
+ public:
+  // At least `bytes`; contents are kept only up to `keep` of the old ones.
+  void* reserve(size_t bytes, Counters& counters, size_t keep = 0);
+  void* data() const { return memory_.get(); }
+
+ private:
+  std::shared_ptr<void> memory_;
+  size_t capacity_ = 0;
+};
+
+// What one node changes while it runs.
+struct NodeState {
+  std::vector<std::unique_ptr<StepState>> states;  // of each step; may be null
+  std::unique_ptr<Selection> selection;            // of a varying node, at the actual dims
+  Buffer workspace;                                // when that needs more than was planned
+};
+
+// A Plan ready to run in one Context.
+struct PlanState {
+  explicit PlanState(PlanPtr plan);
+  void set_base(std::byte* to);
+
+  PlanPtr plan;
+  std::byte* base = nullptr;             // of the plan's share of the arena
+  std::vector<void*> operands;           // those outside the arena are set by each run
+  std::vector<uint32_t> outside;         // their places in `operands`
+  std::vector<NodeState> nodes;
+  std::vector<int64_t> actual;           // numbers that the varying nodes were selected for
+};
+
+class Context {
+ public:
+  explicit Context(const Facts& facts);
+
+  // The state of a plan whose memory begins at `base`.
+  PlanState& state_of(const PlanPtr& plan, std::byte* base);
+  Context& child(size_t index, const Facts& facts);
+
+  PlanKey key;                             // scratch of the run
+  PlanKey first_key;                       // of first_plan: repeated runs need no lookup
+  PlanPtr first_plan;
+  std::vector<void*> data;                 // of each root outside the arena
+  std::vector<RunValue> values;            // of each value that is no Segment's
+  std::vector<Buffer> buffers[2];          // of each value; loops alternate between two
+  std::vector<Number> symbols, numbers;    // actual ones, of a program with capacities
+
+ private:
+  std::unordered_map<const Plan*, std::unique_ptr<PlanState>> plans_;
+  std::vector<std::unique_ptr<Context>> children_;
+};
+
+}  // namespace rlx

@@ -1,0 +1,132 @@
+// The pool of Contexts, and what a forked child does about all that it cannot use.
+#include "exec/executable.h"
+
+#include <algorithm>
+
+#include "core/fork.h"
+#include "exec/active.h"
+#include "exec/run.h"
+
+namespace rlx {
+
+struct Executable::Pool {
+  struct Entry {
+    std::unique_ptr<Arena> arena;
+    std::unique_ptr<Context> context;
+    uint64_t random = 0;
+  };
+
+  std::mutex mutex;
+  std::condition_variable returned;
+  std::vector<std::unique_ptr<Entry>> free;
+  int made = 0;
+};
+
+// A Context for the length of a run.
+struct Executable::Lease {
+  Lease(Executable& executable, OutputSink& sink) : pool(*executable.pool_) {
+    std::unique_lock lock(pool.mutex);
+    Shared& shared = executable.shared_;
+    const int most = shared.options.max_contexts > 0 ? shared.options.max_contexts
+                                                     : std::max(8, 2 * shared.threads);
+    if (pool.free.empty() && pool.made >= most) {
+      // The owner of a Context may need what the caller holds before it can give it back.
+      lock.unlock();
+      sink.long_work();
+      lock.lock();
+      pool.returned.wait(lock, [&] { return !pool.free.empty(); });
+    }
+    if (!pool.free.empty()) {
+      entry = std::move(pool.free.back());
+      pool.free.pop_back();
+      return;
+    }
+    const uint64_t number = uint64_t(pool.made++);
+    lock.unlock();
+    entry = std::make_unique<Pool::Entry>();
+    try {
+      entry->arena = shared.device->make_arena();
+      entry->context = std::make_unique<Context>(executable.main_->facts);
+    } catch (...) {
+      lock.lock();
+      --pool.made;
+      throw;
+    }
+    entry->random = number << 48;  // Contexts draw from distant parts of the random stream
+    ++shared.counters.contexts;
+  }
+
+  ~Lease() {
+    {
+      std::lock_guard lock(pool.mutex);
+      pool.free.push_back(std::move(entry));
+    }
+    pool.returned.notify_one();
+  }
+
+  Pool& pool;
+  std::unique_ptr<Pool::Entry> entry;
+};
+
+Shared::Shared(std::shared_ptr<const Device> d, std::shared_ptr<Packs> p, ExecOptions o)
+    : device(std::move(d)), options(std::move(o)),
+      threads(options.threads > 0 ? options.threads : device->default_threads()),
+      packs(p ? std::move(p) : std::make_shared<Packs>()) {}
+
+Unit::Unit(ProgramPtr program, Shared& s)
+    : shared(s), facts(std::move(program), s.strings),
+      plans(std::make_unique<PlanCache>(s.options.plan_bytes)) {
+  for (const ProgramPtr& child : facts.children) {
+    children.push_back(std::make_unique<Unit>(child, s));
+  }
+}
+
+void Unit::forget_plans() {
+  (void)plans.release();
+  plans = std::make_unique<PlanCache>(shared.options.plan_bytes);
+  for (auto& child : children) child->forget_plans();
+}
+
+Executable::Executable(ProgramPtr program, std::shared_ptr<const Device> device,
+                       std::shared_ptr<Packs> packs, ExecOptions options)
+    : shared_(std::move(device), std::move(packs), std::move(options)),
+      main_(std::make_unique<Unit>(std::move(program), shared_)),
+      pool_(std::make_unique<Pool>()), generation_(fork_generation()) {}
+
+Executable::~Executable() = default;
+
+// Plans hold library primitives that hang in a forked child, and locks may be held by threads
+// that do not exist here: the child leaves them behind, unfreed, and starts anew.
+void Executable::notice_fork() {
+  uint64_t seen = generation_.load();
+  if (seen == fork_generation()) return;
+  if (!generation_.compare_exchange_strong(seen, fork_generation())) return;
+  (void)pool_.release();
+  pool_ = std::make_unique<Pool>();
+  new std::shared_ptr<Packs>(std::move(shared_.packs));
+  shared_.packs = std::make_shared<Packs>();
+  main_->forget_plans();
+}
+
+void Executable::run(std::span<const Input> inputs, OutputSink& sink, StringTable* strings,
+                     State* state) {
+  notice_fork();
+  const ActiveRun active(shared_.threads);
+  const Lease lease(*this, sink);
+  RunShared run{*lease.entry->arena, &lease.entry->random, active.threads(), strings, state};
+  ++shared_.counters.runs;
+  Runner(*main_, *lease.entry->context, run, 0, sink).run(inputs);
+}
+
+void Executable::prepare(std::span<const Input> inputs) {
+  struct NoSink final : OutputSink {
+    void* tensor(size_t, DType, std::span<const int64_t>) override { return nullptr; }
+    void value(size_t, RunValue) override {}
+  } sink;
+  notice_fork();
+  const Lease lease(*this, sink);
+  RunShared run{*lease.entry->arena, &lease.entry->random, shared_.threads, nullptr, nullptr};
+  Runner(*main_, *lease.entry->context, run, 0, sink).bind_inputs(inputs);
+}
+
+}  // namespace rlx

@@ -1,0 +1,137 @@
+// Loop: carried values in two buffers, scan outputs in buffers that grow geometrically.
+#include <cstring>
+
+#include "exec/carried.h"
+#include "exec/stages.h"
+
+namespace rlx {
+namespace {
+
+// Slices of one scan output, one behind the other.
+struct Stack {
+  Dims slice;
+  int64_t count = 0;
+  Buffer unread;
+};
+
+class LoopRun final : public OutputSink {
+ public:
+  LoopRun(Runner& runner, const Loop& stage)
+      : runner_(runner), stage_(stage), body_(*stage.body),
+        carried_(runner, stage.carried, stage.outputs), stacks_(size_t(stage.scans)) {
+    for (ValueId v : stage.captures) captures_.push_back(runner.value(v));
+  }
+
+  void run() {
+    int64_t trips = INT64_MAX;
+    if (stage_.trip_count >= 0) trips = trip_count();
+    if (stage_.condition >= 0) go_ = truth_of(runner_.tensor(stage_.condition), "a Loop's condition");
+    Interruptible user;
+    for (iteration_ = 0; iteration_ < trips && go_; ++iteration_) {
+      user.check();
+      set_inputs();
+      runner_.run_child(0, inputs_, *this);
+      carried_.advance();
+    }
+    finish();
+  }
+
+  void* tensor(size_t output, DType dtype, std::span<const int64_t> shape) override {
+    if (output == 0) {
+      if (dtype != DType::boolean || element_count(shape) != 1) {
+        throw Error(ErrorKind::model, "a Loop's body must give one bool as its condition");
+      }
+      return &go_;
+    }
+    const size_t carried = stage_.carried.size();
+    if (output <= carried) return carried_.next(output - 1, dtype, shape);
+    return slice(output - 1 - carried, dtype, shape);
+  }
+
+  void value(size_t output, RunValue value) override {
+    if (output == 0 || output > stage_.carried.size()) {
+      throw Error(ErrorKind::model, "a Loop's condition and scan outputs must be tensors");
+    }
+    carried_.next(output - 1, std::move(value));
+  }
+
+  // A carried value that the body hands on unchanged needs no copy.
+  bool wanted(size_t output) override {
+    return output == 0 || output > stage_.carried.size() ||
+           body_.outputs[output] != body_.inputs[output + 1];
+  }
+
+  void long_work() override { runner_.long_work(); }
+
+ private:
+  int64_t trip_count() const {
+    const Tensor tensor = runner_.tensor(stage_.trip_count);
+    if (element_count(tensor.shape) != 1) {
+      throw Error(ErrorKind::input, "a Loop's trip count must be one number")
+          .expected_got("int64[] or int64[1]", name_of(tensor.dtype) + text_of(tensor.shape));
+    }
+    return read_number(tensor.dtype, tensor.data, 0).i;
+  }
+
+  void set_inputs() {
+    inputs_.clear();
+    inputs_.push_back({DType::int64, {}, &iteration_});
+    inputs_.push_back({DType::boolean, {}, &go_in_});
+    go_in_ = go_;
+    for (size_t c = 0; c < stage_.carried.size(); ++c) {
+      inputs_.push_back(runner_.as_input(carried_[c]));
+    }
+    for (const RunValue& capture : captures_) inputs_.push_back(runner_.as_input(capture));
+  }
+
+  ValueId scan_value(size_t k) const { return stage_.outputs[stage_.carried.size() + k]; }
+  Buffer& scan_buffer(size_t k) {
+    return scan_value(k) >= 0 ? runner_.buffer(scan_value(k)) : stacks_[k].unread;
+  }
+
+  void* slice(size_t k, DType dtype, std::span<const int64_t> shape) {
+    Stack& stack = stacks_[k];
+    const Dims dims(shape);
+    if (stack.count == 0) stack.slice = dims;
+    if (!(stack.slice == dims)) {
+      throw Error(ErrorKind::input, "a Loop's scan output must have one shape in all iterations")
+          .expected_got(text_of(stack.slice), text_of(dims));
+    }
+    const size_t bytes = size_t(element_count(dims)) * size_of(dtype);
+    const size_t used = bytes * size_t(stack.count++);
+    void* all = scan_buffer(k).reserve(used + bytes, runner_.counters(), used);
+    return static_cast<std::byte*>(all) + used;
+  }
+
+  void finish() {
+    carried_.finish();
+    for (size_t k = 0; k < stacks_.size(); ++k) {
+      const ValueId v = scan_value(k);
+      if (v < 0) continue;
+      if (iteration_ == 0) {
+        set_inputs();
+        const size_t output = 1 + stage_.carried.size() + k;
+        stacks_[k].slice = shape_without_running(runner_.child_unit(0), output, inputs_);
+      }
+      Tensor all{runner_.facts().value(v).dtype, {stacks_[k].count}, scan_buffer(k).data(), nullptr};
+      for (int64_t d : stacks_[k].slice) all.shape.push_back(d);
+      runner_.define(v, std::move(all));
+    }
+  }
+
+  Runner& runner_;
+  const Loop& stage_;
+  const Program& body_;
+  Carried carried_;
+  std::vector<RunValue> captures_;
+  std::vector<Stack> stacks_;
+  std::vector<Input> inputs_;
+  int64_t iteration_ = 0;
+  bool go_ = true, go_in_ = true;
+};
+
+}  // namespace
+
+void run_loop(Runner& runner, const Loop& stage) { LoopRun(runner, stage).run(); }
+
+}  // namespace rlx

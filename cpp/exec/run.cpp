@@ -1,0 +1,262 @@
+// Walks the stages of a program and runs the nodes of its segments.
+#include "exec/run.h"
+
+#include <cstring>
+
+#include "exec/canary.h"
+#include "exec/stages.h"
+#include "exec/state.h"
+
+namespace rlx {
+namespace {
+
+// Below this many bytes read and written, letting go of the GIL costs more than it gives.
+constexpr size_t small_traffic = size_t{128} << 10;
+
+// Steps tell an absent operand from an empty one by the pointer.
+alignas(plan::alignment) std::byte no_elements[plan::alignment];
+
+}  // namespace
+
+Runner::Runner(Unit& unit, Context& context, RunShared& shared, size_t base, OutputSink& sink)
+    : unit_(unit), context_(context), shared_(shared), base_(base), sink_(sink) {}
+
+void Runner::run(std::span<const Input> inputs) {
+  State* state = shared_.state;
+  std::vector<Input> completed;
+  if (state) inputs = completed = state->complete(inputs, counters());
+  bind_inputs(inputs);
+  if (state) enter_state(*state);
+  const auto& stages = facts().program->stages;
+  for (size_t s = 0; s < stages.size(); ++s) {
+    if (s > 0) plan_ = next_plan();
+    run_stage(stages[s]);
+  }
+  if (!stages.empty() && !facts().stage_symbols.back().empty()) plan_ = next_plan();
+  copy_outputs();
+  if (state) state->commit(numbers());
+}
+
+// Input and output of each pair are one buffer.
+void Runner::enter_state(State& state) {
+  const Program& program = *facts().program;
+  state.reserve(plan_->numbers, counters());
+  for (size_t i = 0; i < program.states.size(); ++i) {
+    const StatePair& pair = program.states[i];
+    context_.data[size_t(program.inputs[size_t(pair.input)])] = state.data(i);
+    context_.data[size_t(program.outputs[size_t(pair.output)])] = state.data(i);
+  }
+}
+
+void Runner::run_stage(const Stage& stage) {
+  struct Dispatch {
+    Runner& runner;
+    void operator()(const Segment&) const { runner.run_segment(); }
+    void operator()(const If& s) const { run_if(runner, s); }
+    void operator()(const Loop& s) const { run_loop(runner, s); }
+    void operator()(const Scan& s) const { run_scan(runner, s); }
+    void operator()(const SequenceOp& s) const { run_sequence_op(runner, s); }
+    void operator()(const Host& s) const { run_host(runner, s); }
+  };
+  try {
+    std::visit(Dispatch{*this}, stage);
+  } catch (Error& error) {
+    const int32_t origin = std::visit([](const auto& s) {
+      if constexpr (requires { s.origin; }) return s.origin;
+      else return int32_t{-1};
+    }, stage);
+    name_origin(error, *facts().program, origin);
+    throw;
+  }
+}
+
+void Runner::run_segment() {
+  const Plan& plan = *plan_;
+  const size_t end = base_ + plan.arena_bytes;
+  if (end > shared_.arena.size()) shared_.arena.grow(end);
+  counters().highest(counters().arena_bytes, int64_t(end));
+  PlanState& state = context_.state_of(plan_, shared_.arena.base() + base_);
+  for (const DirectOutput& direct : plan.direct) {
+    const Value& value = facts().value(facts().program->outputs[direct.output]);
+    const Dims shape = facts().has_capacity ? dims_of(value, {numbers(), numbers()}) : Dims();
+    void* memory = sink_.tensor(direct.output, value.dtype,
+                                facts().has_capacity ? shape : direct.shape);
+    context_.data[size_t(direct.root)] = memory ? memory : no_elements;
+  }
+  if (facts().has_capacity) reselect(state);
+  for (uint32_t i : state.outside) {
+    state.operands[i] = context_.data[size_t(plan.operands[i].root)];
+  }
+  if (plan.traffic > small_traffic) sink_.long_work();
+  run_nodes(state);
+}
+
+void Runner::run_nodes(PlanState& state) {
+  const Plan& plan = *plan_;
+  const bool check = unit_.shared.options.check_memory;
+  const MemoryCheck memory(plan, state.base);
+  size_t t = 0;
+  try {
+    for (; t < plan.nodes.size(); ++t) {
+      const PlannedNode& node = plan.nodes[t];
+      NodeState& own = state.nodes[t];
+      const Selection& selection = own.selection ? *own.selection : node.selection;
+      if (check) memory.before(t);
+      RunArgs args{.operands = state.operands.data() + node.first_operand,
+                   .workspace = own.workspace.data() ? own.workspace.data()
+                                                     : state.base + node.workspace_offset,
+                   .state = nullptr,
+                   .threads = plan.threads,
+                   .stream = nullptr,
+                   .random = shared_.random};
+      for (size_t s = 0; s < selection.steps.size(); ++s) {
+        args.state = own.states[s].get();
+        selection.steps[s].body->run(args);
+      }
+      if (check) memory.after(t);
+    }
+  } catch (Error& error) {
+    name_origin(error, *facts().program, plan.nodes[t].node->origin);
+    throw;
+  }
+}
+
+// Within a capacity the plan stays: only the nodes whose sizes changed get other steps.
+void Runner::reselect(PlanState& state) {
+  std::vector<int64_t> actual;
+  for (size_t s = 0; s < context_.symbols.size(); ++s) {
+    if (facts().program->symbols[s].capacity >= 0) actual.push_back(context_.symbols[s].i);
+  }
+  std::vector<int64_t> extents;
+  if (shared_.state) extents = shared_.state->extents();
+  actual.insert(actual.end(), extents.begin(), extents.end());
+  if (actual == state.actual) return;
+  state.actual.clear();  // if a selection throws, the next run starts over
+  const std::vector<Number> bounds = bounds_of(facts(), context_.symbols, context_.numbers);
+  const BindRequest request = bind_request();
+  std::vector<TensorDesc> descs;
+  for (size_t t = 0; t < state.nodes.size(); ++t) {
+    const PlannedNode& node = plan_->nodes[t];
+    if (!node.varying) continue;
+    NodeState& own = state.nodes[t];
+    describe_node(facts(), *node.node, {context_.numbers, bounds}, extents, descs);
+    own.selection = std::make_unique<Selection>(
+        select_node(request, *node.node, descs, context_.numbers));
+    own.states.clear();
+    for (const SelectedStep& step : own.selection->steps) {
+      own.states.push_back(step.body->make_state());
+    }
+    const size_t planned = node.selection.workspace, needed = own.selection->workspace;
+    own.workspace = {};
+    if (needed > planned) own.workspace.reserve(needed, counters());
+    ++counters().reselections;
+  }
+  state.actual = std::move(actual);
+}
+
+void Runner::copy_outputs() {
+  const Program& program = *facts().program;
+  for (size_t j = 0; j < program.outputs.size(); ++j) {
+    if (!facts().copied[j] || !sink_.wanted(j)) continue;
+    const ValueId v = program.outputs[j];
+    if (!facts().is_tensor(v)) {
+      sink_.value(j, value(v));
+      continue;
+    }
+    const Tensor source = tensor(v);
+    void* memory = sink_.tensor(j, source.dtype, source.shape);
+    if (const size_t bytes = source.bytes()) std::memcpy(memory, source.data, bytes);
+  }
+}
+
+std::span<const Number> Runner::numbers() const {
+  if (facts().has_capacity) return context_.numbers;
+  return plan_->numbers;
+}
+
+Tensor Runner::tensor(ValueId v) const {
+  const ValueId root = facts().root[size_t(v)];
+  const Value& declared = facts().value(v);
+  Tensor tensor{declared.dtype, {}, nullptr, nullptr};
+  const Tensor* made = context_.values.empty()
+                           ? nullptr
+                           : std::get_if<Tensor>(&context_.values[size_t(root)]);
+  if (v == root && made && made->dtype != DType::none) {
+    tensor.shape = made->shape;
+    tensor.owner = made->owner;
+  } else {
+    tensor.shape = dims_of(declared, {numbers(), numbers()});
+  }
+  if (facts().is_constant(v)) {
+    tensor.data = const_cast<void*>(facts().constant(v).data);
+    return tensor;
+  }
+  tensor.data = context_.data[size_t(root)];
+  for (const Kept& k : plan_->kept) {
+    if (k.root == root) tensor.data = shared_.arena.base() + base_ + k.offset;
+  }
+  return tensor;
+}
+
+RunValue Runner::value(ValueId v) const {
+  if (facts().is_tensor(v)) return tensor(v);
+  return context_.values[size_t(facts().root[size_t(v)])];
+}
+
+Input Runner::as_input(const RunValue& value) const {
+  if (const auto* t = std::get_if<Tensor>(&value)) return {t->dtype, t->shape, t->data};
+  Input container;
+  container.value = &value;
+  return container;
+}
+
+void* Runner::result(ValueId v, const Dims& shape) {
+  const DType dtype = facts().value(v).dtype;
+  Tensor tensor{dtype, shape, nullptr, nullptr};
+  const int32_t output = facts().direct_output[size_t(v)];
+  tensor.data = output >= 0 ? sink_.tensor(size_t(output), dtype, shape)
+                            : buffer(v).reserve(tensor.bytes(), counters());
+  if (!tensor.data) tensor.data = no_elements;
+  context_.data[size_t(v)] = tensor.data;
+  context_.values[size_t(v)] = tensor;
+  return tensor.data;
+}
+
+void Runner::define(ValueId v, RunValue value) {
+  if (auto* tensor = std::get_if<Tensor>(&value)) {
+    check_type(v, tensor->dtype, tensor->shape.size());
+    if (facts().direct_output[size_t(v)] >= 0) {
+      void* memory = result(v, tensor->shape);
+      if (const size_t bytes = tensor->bytes()) std::memcpy(memory, tensor->data, bytes);
+      return;
+    }
+    context_.data[size_t(v)] = tensor->data ? tensor->data : no_elements;
+  }
+  context_.values[size_t(v)] = std::move(value);
+}
+
+void Runner::check_type(ValueId v, DType dtype, size_t rank) const {
+  const Value& declared = facts().value(v);
+  if (dtype == declared.dtype && rank == declared.shape.size()) return;
+  const auto text = [](DType t, size_t r) {
+    return std::string(name_of(t)) + " of rank " + std::to_string(r);
+  };
+  throw Error(ErrorKind::model, "value '" + declared.name + "' has another type than declared")
+      .expected_got(text(declared.dtype, declared.shape.size()), text(dtype, rank));
+}
+
+const Unit& Runner::child_unit(size_t n) const {
+  return *unit_.children[size_t(facts().first_child[plan_->stage]) + n];
+}
+
+void Runner::run_child(size_t n, std::span<const Input> inputs, OutputSink& sink) {
+  const size_t index = size_t(facts().first_child[plan_->stage]) + n;
+  Unit& unit = *unit_.children[index];
+  RunShared shared = shared_;
+  shared.state = nullptr;
+  ++counters().child_runs;
+  Runner(unit, context_.child(index, unit.facts), shared, base_ + plan_->kept_end, sink)
+      .run(inputs);
+}
+
+}  // namespace rlx

@@ -1,0 +1,78 @@
+// One run of one program in a Context: walks its stages. The stages' own files use it to read
+// and define values.
+#pragma once
+
+#include <optional>
+
+#include "exec/bind.h"
+#include "exec/context.h"
+#include "exec/executable.h"
+
+namespace rlx {
+
+class State;
+
+// What a run and the runs of its subgraphs share.
+struct RunShared {
+  Arena& arena;
+  uint64_t* random;
+  int threads;
+  StringTable* strings;
+  State* state;  // of the main program only
+};
+
+class Runner {
+ public:
+  // The run's memory begins `base` bytes into the arena.
+  Runner(Unit& unit, Context& context, RunShared& shared, size_t base, OutputSink& sink);
+
+  void run(std::span<const Input> inputs);
+  // The first half of run(): checks the inputs and finds or makes the first stage's Plan.
+  void bind_inputs(std::span<const Input> inputs);
+
+  // --- for the stages ---
+  // A tensor as it is now: borrowed memory at its present shape.
+  Tensor tensor(ValueId v) const;
+  RunValue value(ValueId v) const;
+  Input as_input(const RunValue& value) const;
+  // Memory for a tensor that the present stage makes: the caller's, if it is an output.
+  void* result(ValueId v, const Dims& shape);
+  // The value of a stage's output; a tensor's memory comes from result(), is owned by it or
+  // lives as long as the run.
+  void define(ValueId v, RunValue value);
+  // Runs the stage's n-th subgraph.
+  void run_child(size_t n, std::span<const Input> inputs, OutputSink& sink);
+  const Unit& child_unit(size_t n) const;
+  void long_work() { sink_.long_work(); }
+  // Throws Error(model) when what a stage found for `v` is not what the program declares.
+  void check_type(ValueId v, DType dtype, size_t rank) const;
+  Buffer& buffer(ValueId v, int set = 0) { return context_.buffers[set][size_t(v)]; }
+  Counters& counters() { return unit_.shared.counters; }
+  StringTable* strings() { return shared_.strings; }
+  const Facts& facts() const { return unit_.facts; }
+  std::span<const Number> numbers() const;
+
+ private:
+  void enter_state(State& state);
+  void check_input(size_t i, const Input& input);
+  PlanPtr first_plan(std::span<const Input> inputs);
+  PlanPtr next_plan();
+  PlanPtr bind(size_t stage, Plan* previous, const PlanKey& key, std::vector<Number> symbols);
+  void plan_capacities(std::span<const Input> inputs);
+  void check_dims(std::span<const Input> inputs, std::span<const Number> numbers) const;
+  void run_stage(const Stage& stage);
+  void run_segment();
+  void run_nodes(PlanState& state);
+  void reselect(PlanState& state);
+  void copy_outputs();
+  BindRequest bind_request() const;
+
+  Unit& unit_;
+  Context& context_;
+  RunShared& shared_;
+  size_t base_;
+  OutputSink& sink_;
+  PlanPtr plan_;
+};
+
+}  // namespace rlx
