@@ -9,6 +9,6 @@ target_link_libraries(rlx_flags INTERFACE OpenMP::OpenMP_CXX ${CMAKE_DL_LIBS})
 if(RLX_SANITIZE)
   list(JOIN RLX_SANITIZE "," names)
   target_compile_options(rlx_flags INTERFACE
-    -fsanitize=${names} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+    -fsanitize=${names} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(rlx_flags INTERFACE -fsanitize=${names})
 endif()

@@ -154,7 +154,8 @@ Selection select_filtered(const Resize& prim, const SelectRequest& request,
     Pass pass;
     pass.input = shape[k];
     pass.output = out[k];
-    for (size_t j = 0; j < taps.size(); ++j) (j < k ? pass.outer : pass.inner) *= j == k ? 1 : shape[j];
+    for (size_t j = 0; j < k; ++j) pass.outer *= shape[j];
+    for (size_t j = k + 1; j < taps.size(); ++j) pass.inner *= shape[j];
     pass.taps = std::move(taps[k]);
     shape[k] = out[k];
     largest = std::max(largest, element_count(shape));
