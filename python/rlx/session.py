@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from rlx import feeds
 from rlx._load import load_core
-from rlx.errors import InputError
+from rlx.device import open_device
+from rlx.errors import InputError, UnsupportedError
 from rlx.options import Options
+from rlx.state import State
 
 _core = load_core()
 SPECIALISATIONS = 32  # imports that one Session keeps (structural values, ranks, assumptions)
@@ -27,7 +30,7 @@ class Session:
 
     def __init__(self, model: Any, **options: Any):
         self.options = Options.of(**options)
-        self._device = _core.make_device(self.options.device)
+        self._device = open_device(self.options.device)
         # Loaded with the first model: it would double the time of `import rlx`.
         from rlx import compiler
         self._compiler = compiler
@@ -37,7 +40,7 @@ class Session:
         self.outputs = feeds.describe(
             {name: graph.output_types.get(name) for name in graph.outputs})
         self._lock = threading.RLock()
-        self._packs = _core.PackCache()
+        self._closed = False
         self._compiled: OrderedDict[tuple, Any] = OrderedDict()
         self._needs: list[tuple[str, str]] = []  # (kind, value name) facts that imports need
         self._imports = 0
@@ -54,24 +57,40 @@ class Session:
         """The device that runs the model, e.g. "cpu"."""
         return self._device.name
 
-    def run(self, inputs: Any, out: dict[str, np.ndarray] | None = None) -> dict[str, Any]:
+    def run(self, inputs: Any, out: dict[str, np.ndarray] | None = None, *,
+            state: State | None = None) -> dict[str, Any]:
         """Runs the model once: output name -> ndarray (list for a sequence, None if absent).
 
         inputs: dict by name, sequence in the model's order, or the one array. Values may be
         NumPy arrays or anything with DLPack, the array interface or the buffer protocol.
         out: arrays of the right shape and dtype to write outputs to, by name.
+        state: keeps growing values between runs, see `state`.
         Raises InputError for a wrong name, dtype, rank or shape, naming it.
         """
         fast = self._fast
-        if fast is not None and type(inputs) is dict:
+        if fast is not None and state is None:
             try:
                 return fast.run(inputs, out)
-            except (_core.NotArray, _core.Respecialise):
-                pass  # the slow way converts, or imports under another assumption
-        return self._run(feeds.normalise(inputs, self._model.graph), out)
-
-    def _run(self, given: dict[str, Any], out) -> dict[str, Any]:
+            except _core.Respecialise:
+                pass  # imports under another assumption
+            except InputError:
+                if feeds.is_plain(inputs):
+                    raise
+        given = feeds.normalise(inputs, self._model.graph)
         self._check_open()
+        return self._run(given, out) if state is None else state.run(given, out)
+
+    def state(self, pairs: Mapping[str, str], *, axis: int, capacity: int = 256) -> State:
+        """A State for a growing past: kept between runs in place, appended to and not copied.
+
+        pairs: input name -> name of the output that continues it, e.g. {"past.0": "present.0"}.
+        Both grow along `axis`. Passed to `run`, those inputs need not be given (they start empty)
+        and those outputs are not returned. One plan serves `capacity` steps of growth.
+        """
+        self._check_open()
+        return State(self, pairs, axis, capacity)
+
+    def _run(self, given: dict[str, Any], out: Any) -> dict[str, Any]:
         denied: frozenset[str] = frozenset()
         while True:
             executable = self._specialise(given, denied)
@@ -96,44 +115,45 @@ class Session:
     def _note(self, need: Any) -> None:
         fact = (need.kind, need.value.name)
         if fact in self._needs or not need.value.name:
-            raise InputError(f"cannot specialise the model: {need}") from need
+            raise UnsupportedError(f"cannot specialise the model: {need}") from need
         self._needs.append(fact)
 
     def _facts(self, given: dict[str, Any], denied: frozenset[str]) -> Any:
         graph = self._model.graph
-        ranks, shapes, values, present = {}, {}, {}, {}
+        known: dict[str, dict[str, Any]] = {"ranks": {}, "shapes": {}, "values": {}, "present": {}}
+        fed = frozenset(name for name in graph.defaults if given.get(name) is not None)
         for kind, name in self._needs:
             if kind == "presence":
-                present[name] = given.get(name) is not None
+                known["present"][name] = given.get(name) is not None
                 continue
-            if name in graph.inputs:
-                if given.get(name) is None:
-                    raise InputError(f"input {name!r} is missing")
+            if name not in graph.inputs:
+                facts = self._compiler.Facts(**known, fed=fed, denied=denied)
+                x = self._executable(facts, (name,)).run(given)[name]
+            elif given.get(name) is not None:
                 x = given[name]
             else:
-                facts = self._compiler.Facts(ranks, shapes, values, present, frozenset(), denied)
-                x = self._executable(facts, (name,)).run(given)[name]
+                raise InputError(f"input {name!r} is missing", expected=", ".join(graph.inputs))
             if isinstance(x, list):
                 x = x[0] if x else np.zeros(0)
             if kind == "rank":
-                ranks[name] = x.ndim
+                known["ranks"][name] = x.ndim
             elif kind == "shape":
-                shapes[name] = x.shape
+                known["shapes"][name] = x.shape
             else:
-                values[name] = x
-        fed = frozenset(name for name in graph.defaults if given.get(name) is not None)
-        return self._compiler.Facts(ranks, shapes, values, present, fed, denied)
+                known["values"][name] = x
+        return self._compiler.Facts(**known, fed=fed, denied=denied)
 
     def _executable(self, facts: Any, outputs: tuple[str, ...] | None = None) -> Any:
+        self._check_open()
         key = (facts.key(), outputs)
         found = self._compiled.get(key)
         if found is None:
             program = self._compiler.compile_model(self._model, facts, outputs,
                                                    self.options.disable)
-            found = _core.Executable(program, self._device, self._packs,
-                                     threads=self.options.threads, force=self.options.force,
-                                     plan_cache_bytes=self.options.plan_cache_bytes,
-                                     memory_limit=self.options.memory_limit)
+            found = _core.Executable(program, self._device, threads=self.options.threads,
+                                     force=self.options.force,
+                                     plan_bytes=self.options.plan_cache_bytes,
+                                     memory_limit=self.options.memory_limit or None)
             self._imports += 1
             self._compiled[key] = found
             while len(self._compiled) > SPECIALISATIONS:
@@ -142,12 +162,12 @@ class Session:
         return found
 
     def explain(self) -> list[dict[str, Any]]:
-        """One row for each step of the last bound plan: ONNX nodes, primitive, rung, reason."""
+        """One row for each node of the last bound plans: ONNX nodes, primitive, rung, reason."""
         self._check_open()
         return [] if self._current is None else self._current.explain()
 
     def memory_plan(self) -> list[dict[str, Any]]:
-        """The last bound plan's arena: value, offset and bytes, first and last step of use."""
+        """The last bound plans' arena: values, offset and bytes, first and last node of use."""
         self._check_open()
         return [] if self._current is None else self._current.memory_plan()
 
@@ -163,8 +183,6 @@ class Session:
             self._closed = True
             self._fast = self._current = None
             self._compiled.clear()
-
-    _closed = False
 
     def _check_open(self) -> None:
         if self._closed:

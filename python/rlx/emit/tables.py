@@ -30,9 +30,17 @@ class ExprTable:
         self._value_id = value_id
         self._ids: dict[Any, int] = {}
         self._symbol_ids: dict[Symbol, int] = {}
+        self._capacities: list[tuple[Any, Number]] = []
 
     def id(self, x: Number) -> int:
         """The row of a number; its arguments' rows are made before it."""
+        found = self._rows_of(x)
+        while self._capacities:  # later: a capacity depends on its own symbol
+            symbol, capacity = self._capacities.pop()
+            symbol.capacity = self._rows_of(capacity)
+        return found
+
+    def _rows_of(self, x: Number) -> int:
         known = self._ids.get(self._key(x))
         if known is not None:
             return known
@@ -84,7 +92,7 @@ class ExprTable:
             if s.upper is not None:
                 made.upper = self.id(s.upper)
             if s.capacity is not None:
-                made.capacity = self.id(s.capacity)
+                self._capacities.append((made, s.capacity))
             self._symbol_ids[s] = len(self.symbols)
             self.symbols.append(made)
         return self._symbol_ids[s]

@@ -10,13 +10,13 @@ import numpy as np
 import rlx.importer.ops  # noqa: F401  registers the operators
 from rlx.errors import Error, ModelError, UnsupportedError
 from rlx.importer.context import ImportBuilder
+from rlx.importer.dims import InputDims
 from rlx.importer.loaded import LoadedGraph, LoadedModel, LoadedNode, Weight
 from rlx.importer.registry import Entry, find
 from rlx.importer.scope import Scope
 from rlx.importer.types import proto_of, type_of
 from rlx.ir.build import Specialise
-from rlx.ir.expr import Symbol, apply, symbol
-from rlx.ir.graph import Graph, Guard, Origin, Value
+from rlx.ir.graph import Graph, Origin, Value
 from rlx.ir.types import OptionalType, SequenceType, TensorType
 
 
@@ -30,12 +30,15 @@ class Facts:
     present: dict[str, bool] = field(default_factory=dict)  # optional inputs
     fed: frozenset[str] = frozenset()      # overridable initializers that the caller feeds
     denied: frozenset[str] = frozenset()   # assumptions that do not hold
+    states: tuple[tuple[str, str, int], ...] = ()  # growing: (input, output, axis)
+    capacity: int = 0                      # step in which the axes of `states` grow
 
     def key(self) -> tuple:
         """A hashable form, equal for equal facts."""
         values = tuple(sorted((k, v.shape, v.tobytes()) for k, v in self.values.items()))
         return (tuple(sorted(self.ranks.items())), tuple(sorted(self.shapes.items())), values,
-                tuple(sorted(self.present.items())), self.fed, self.denied)
+                tuple(sorted(self.present.items())), self.fed, self.denied, self.states,
+                self.capacity)
 
 
 def import_model(model: LoadedModel, facts: Facts = Facts(),
@@ -51,25 +54,26 @@ class _Importer:
     def __init__(self, model: LoadedModel, facts: Facts):
         self.model, self.facts = model, facts
         self.opsets = model.opset_imports
-        self.names: dict[str, Value] = {}  # dim name -> the value whose symbol it is
 
     def run(self, outputs: tuple[str, ...] | None) -> Graph:
         graph = self.model.graph
         b = ImportBuilder(Graph(name=graph.name), fixed=self.facts.values,
                           denied=self.facts.denied)
         b.start(Scope(), self.walk)
-        for name, proto in graph.inputs.items():
-            if name in graph.defaults and name not in self.facts.fed:
-                continue
-            b.graph.inputs.append(self.input(b, name, proto))
+        b.graph.inputs = [self.input(name, proto) for name, proto in graph.inputs.items()
+                          if name not in graph.defaults or name in self.facts.fed]
+        self.input_dims(b)
+        for value in b.graph.inputs:
+            b.scope.set(value.name, value)
         self.walk(b, graph, None if outputs is None else set(outputs))
         for name in graph.outputs if outputs is None else outputs:
             value = b.materialise(b.scope.get(name))
             b.graph.outputs.append(value)
             b.graph.output_names.append(name)
+        self.states(b.graph)
         return b.graph
 
-    def input(self, b: ImportBuilder, name: str, proto) -> Value:
+    def input(self, name: str, proto) -> Value:
         value = Value(TensorType(None, ()), name)
         value.type = type_of(proto, lambda: self.rank(value))
         if isinstance(value.type, OptionalType):
@@ -79,14 +83,27 @@ class _Importer:
                 value.type = value.type.element
         if isinstance(value.type, SequenceType) and name in self.facts.ranks:
             value.type = SequenceType(value.type.dtype, self.facts.ranks[name])
-        if isinstance(value.type, TensorType):
-            value.type = TensorType(value.dtype, self.input_dims(b, value))
-            if name in self.facts.values:
-                fixed = np.asarray(self.facts.values[name])
+        return value
+
+    def input_dims(self, b: ImportBuilder) -> None:
+        """Symbols, shared by name, for the inputs' open dims; numbers where facts tell them."""
+        facts = self.facts
+        capacities = {(name, axis): facts.capacity for name, _, axis in facts.states}
+        dims = InputDims(facts.denied, capacities)
+        tensors = [v for v in b.graph.inputs if isinstance(v.type, TensorType)]
+        dims.resolve([(v, facts.shapes.get(v.name, v.shape)) for v in tensors])
+        b.graph.guards += dims.guards
+        for value in tensors:
+            if value.name in facts.values:
+                fixed = np.asarray(facts.values[value.name])
                 value.type = TensorType(value.dtype, fixed.shape)
                 value.exprs = tuple(fixed.reshape(-1).tolist())
-        b.scope.set(name, value)
-        return value
+
+    def states(self, graph: Graph) -> None:
+        """Lists the growing pairs by position."""
+        names = [v.name for v in graph.inputs]
+        for given, result, axis in self.facts.states:
+            graph.states.append((names.index(given), graph.output_names.index(result), axis))
 
     def rank(self, value: Value) -> int:
         if value.name in self.facts.shapes:
@@ -94,28 +111,6 @@ class _Importer:
         if value.name not in self.facts.ranks:
             raise Specialise("rank", value, "the model does not give it")
         return self.facts.ranks[value.name]
-
-    def input_dims(self, b: ImportBuilder, value: Value) -> tuple:
-        if value.name in self.facts.shapes:
-            return tuple(self.facts.shapes[value.name])
-        dims = []
-        for axis, d in enumerate(value.shape):
-            if isinstance(d, int):
-                dims.append(d)
-                continue
-            own = symbol(Symbol("dim", value, axis, name=d or f"{value.name}.{axis}"))
-            shared = self.names.get(d) if d else None
-            if shared is not None:
-                message = f"dim {d!r} of input {value.name!r} must be what it is elsewhere"
-                holds = f"dim:{d}"
-                if holds not in self.facts.denied:
-                    condition = apply("eq", own, shared)
-                    b.graph.guards.append(Guard(condition, message, None, holds))
-                    own = shared
-            elif d:
-                self.names[d] = own
-            dims.append(own)
-        return tuple(dims)
 
     def walk(self, b: ImportBuilder, graph: LoadedGraph, until: set[str] | None = None) -> None:
         """Imports every node, or only up to the ones that give the names in `until`."""
