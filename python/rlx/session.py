@@ -78,7 +78,11 @@ class Session:
                     raise
         given = feeds.normalise(inputs, self._model.graph)
         self._check_open()
-        return self._run(given, out) if state is None else state.run(given, out)
+        if state is None:
+            return self._run(given, out)
+        if state.session is not self:
+            raise InputError("the state belongs to another Session")
+        return state.run(given, out)
 
     def state(self, pairs: Mapping[str, str], *, axis: int, capacity: int = 256) -> State:
         """A State for a growing past: kept between runs in place, appended to and not copied.

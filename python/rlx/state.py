@@ -23,17 +23,14 @@ class State:
     """
 
     def __init__(self, session: Session, pairs: Mapping[str, str], axis: int, capacity: int):
-        graph = session._model.graph
-        for name, result in pairs.items():
-            for known, missing, what in ((graph.inputs, name, "input"),
-                                         (graph.outputs, result, "output")):
-                if missing not in known:
-                    raise InputError(f"there is no {what} named {missing!r}",
-                                     expected=", ".join(known))
         if not pairs or capacity < 1:
             raise InputError("a state needs pairs and a capacity", expected="at least 1 of each",
                              got=f"{len(pairs)} pairs, capacity {capacity}")
-        self._session, self._capacity = session, capacity
+        inputs = {info.name: info for info in session.inputs}
+        outputs = [info.name for info in session.outputs]
+        for name, result in pairs.items():
+            _check_pair(inputs, outputs, name, result, axis)
+        self.session, self._capacity = session, capacity
         self._pairs = tuple((name, result, axis) for name, result in pairs.items())
         self._denied: frozenset[str] = frozenset()
         self._core: Any = None
@@ -42,11 +39,11 @@ class State:
 
     def _open(self) -> None:
         """Compiles the model with the pairs as states, under the assumptions that hold."""
-        compiler = self._session._compiler
+        compiler = self.session._compiler
         facts = compiler.Facts(denied=self._denied, states=self._pairs, capacity=self._capacity)
-        with self._session._lock:
+        with self.session._lock:
             try:
-                self._executable = self._session._executable(facts)
+                self._executable = self.session._executable(facts)
             except compiler.Specialise as need:
                 raise UnsupportedError(f"a state needs a model of fixed form: {need}") from need
         self._core = _core.State(self._executable)
@@ -56,7 +53,7 @@ class State:
         while True:
             try:
                 result = self._executable.run(given, out, self._core)
-                self._session._current = self._executable
+                self.session._current = self._executable
                 return result
             except _core.Respecialise as failed:
                 if failed.args[0] in self._denied:
@@ -80,6 +77,21 @@ class State:
         raise InputError(f"the state has no {name!r}",
                          expected=", ".join(given for given, _, _ in self._pairs))
 
+    def counters(self) -> dict[str, int]:
+        """What was done in runs with states of this form: see Session.counters."""
+        return dict(self._executable.counters())
+
     def clear(self) -> None:
         """Forgets everything: the next run starts with empty values, in the same memory."""
         self._core.clear()
+
+
+def _check_pair(inputs: Mapping, outputs: list[str], name: str, result: str, axis: int) -> None:
+    if name not in inputs:
+        raise InputError(f"there is no input {name!r}", expected=", ".join(inputs))
+    if result not in outputs:
+        raise InputError(f"there is no output {result!r}", expected=", ".join(outputs))
+    shape = inputs[name].shape or ()
+    if not 0 <= axis < len(shape) or isinstance(shape[axis], int):
+        raise InputError(f"input {name!r} cannot grow along axis {axis}", got=shape,
+                         expected="an axis of open size")

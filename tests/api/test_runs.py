@@ -1,0 +1,155 @@
+"""rlx.run and Sessions over time: the LRU, threads, forks, counters, reports."""
+
+from concurrent.futures import ThreadPoolExecutor
+import os
+import threading
+
+import numpy as np
+import onnx
+import pytest
+
+import rlx
+from rlx import api
+from tests.api.toys import F, add, arange, model, node, value
+
+
+def scaled(by: float) -> onnx.ModelProto:
+    return model([node("Mul", "x s", "y")], [value("x", F, ["n"])], [value("y")],
+                 {"s": np.float32(by)})
+
+
+def test_models_come_in_every_form(tmp_path):
+    proto = scaled(2)
+    path = tmp_path / "m.onnx"
+    onnx.save(proto, path)
+    x = arange(3)
+    with open(path, "rb") as file:
+        for given in (proto, proto.SerializeToString(), str(path), path, file):
+            np.testing.assert_array_equal(rlx.run(given, x)["y"], x * 2)
+
+
+def test_run_keeps_sessions(tmp_path, monkeypatch):
+    """A path is loaded once, and again when the file has changed; options are part of the key."""
+    made = []
+
+    class Counting(rlx.Session):
+        def __init__(self, *args, **options):
+            made.append(options)
+            super().__init__(*args, **options)
+
+    monkeypatch.setattr(api, "Session", Counting)
+    path = tmp_path / "m.onnx"
+    onnx.save(scaled(2), path)
+    for _ in range(3):
+        assert rlx.run(path, arange(3))["y"][2] == 4
+    assert len(made) == 1
+    rlx.run(path, arange(3), threads=1)
+    assert len(made) == 2
+    other = tmp_path / "other.onnx"
+    onnx.save(scaled(3), other)
+    os.replace(other, path)
+    assert rlx.run(path, arange(3))["y"][2] == 6
+    assert len(made) == 3
+    serialized = scaled(5).SerializeToString()
+    for _ in range(2):
+        assert rlx.run(serialized, arange(3))["y"][2] == 10
+    assert len(made) == 4
+
+
+def test_eight_threads_on_one_session():
+    chain = model([node("MatMul", "x w", "a"), node("Relu", "a", "b"), node("MatMul", "b w", "c"),
+                   node("Softmax", "c", "y")], [value("x", F, ["n", 16])], [value("y")],
+                  {"w": np.random.default_rng(0).standard_normal((16, 16), np.float32)})
+    session = rlx.load(chain)
+    inputs = [np.random.default_rng(k).standard_normal((k % 5 + 1, 16), np.float32)
+              for k in range(8)]
+    expected = [session.run(x)["y"] for x in inputs]
+    barrier = threading.Barrier(8)
+
+    def work(k):
+        barrier.wait(timeout=60)
+        for step in range(20):
+            at = (k + step) % 8
+            np.testing.assert_array_equal(session.run(inputs[at])["y"], expected[at])
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(work, k) for k in range(8)]:
+            done.result(timeout=120)
+
+
+def test_first_runs_in_eight_threads():
+    """Nobody has compiled or bound anything yet when all begin."""
+    session = rlx.load(add((None, None)))
+    barrier = threading.Barrier(8)
+
+    def work(k):
+        a = arange(k % 3 + 1, 4)
+        barrier.wait(timeout=60)
+        np.testing.assert_array_equal(session.run([a, a])["y"], a * 2)
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(work, k) for k in range(8)]:
+            done.result(timeout=120)
+
+
+FORK = """
+import multiprocessing, numpy as np, rlx, sys
+from tests.api.toys import *
+big = model([node("MatMul", "x w", "a"), node("Relu", "a", "y")], [value("x", F, ["n", 256])],
+            [value("y")], {"w": np.ones((256, 256), np.float32)})
+session = rlx.load(big)
+x = np.ones((64, 256), np.float32)
+def check():
+    y = session.run(x)["y"]
+    assert (y == 256).all(), y
+    assert (session.run(x[:3])["y"] == 256).all()
+check()
+child = multiprocessing.get_context("fork").Process(target=check)
+child.start()
+child.join(60)
+assert child.exitcode == 0, child.exitcode
+check()
+"""
+
+
+def test_a_forked_child_runs_what_its_parent_ran(fresh_python, source):
+    fresh_python(FORK, PYTHONPATH=os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")]))
+
+
+def test_counters_tell_what_was_done():
+    with rlx.load(add()) as session:
+        for n in (2, 3, 2, 2):
+            session.run([arange(n, 4), arange(n, 4)])
+        found = session.counters()
+    assert found["imports"] == 1 and found["runs"] == 4 and found["plans"] == 2
+
+
+def test_reports_after_a_run():
+    chain = model([node("MatMul", "x w", "a"), node("Relu", "a", "y")], [value("x", F, ["n", 4])],
+                  [value("y")], {"w": np.ones((4, 4), np.float32)})
+    with rlx.load(chain) as session:
+        session.run(arange(2, 4))
+        rows = session.explain()
+        assert any(row["op"] == "MatMul" and row["rung"] for row in rows)
+        assert all(block["bytes"] >= 0 for block in session.memory_plan())
+
+
+def test_passes_can_be_switched_off():
+    chain = model([node("MatMul", "x w", "a"), node("Relu", "a", "y")], [value("x", F, ["n", 4])],
+                  [value("y")], {"w": np.ones((4, 4), np.float32)})
+    rows = []
+    for disable in ((), ("epilogues",)):
+        with rlx.load(chain, disable=disable) as session:
+            session.run(arange(2, 4))
+            rows.append(len(session.explain()))
+    assert rows[0] < rows[1]
+
+
+def test_memory_limit():
+    wide = model([node("MatMul", "x w", "a"), node("Softmax", "a", "b"), node("MatMul", "b w", "y")],
+                 [value("x", F, ["n", 64])], [value("y")], {"w": np.ones((64, 64), np.float32)})
+    with rlx.load(wide, memory_limit=1 << 16) as session:
+        session.run(arange(4, 64))
+        with pytest.raises(rlx.MemoryLimitError):
+            session.run(arange(4096, 64))
+        session.run(arange(4, 64))

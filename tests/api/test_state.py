@@ -1,0 +1,87 @@
+"""A growing past: appended to in place, planned once for a capacity, never a detour by Python."""
+
+import numpy as np
+import pytest
+
+from models import llama
+import rlx
+from tests.api.toys import F, arange, model, node, value
+
+NARROW = llama.NARROW
+PAIRS = {f"past_key_values.{i}.{part}": f"present.{i}.{part}"
+         for i in range(NARROW["layers"]) for part in ("key", "value")}
+
+
+def grower():
+    """total = past ++ x along axis 1; y = its sum."""
+    return model([node("Concat", "past x", "total", axis=1),
+                  node("ReduceSum", "total", "y", keepdims=0)],
+                 [value("past", F, [2, "p", 3]), value("x", F, [2, "s", 3])],
+                 [value("total"), value("y")])
+
+
+def test_a_state_grows_from_nothing():
+    with rlx.load(grower()) as session:
+        state = session.state({"past": "total"}, axis=1, capacity=8)
+        chunks = [arange(2, n, 3) + n for n in (1, 2, 1, 5, 3)]
+        for k, chunk in enumerate(chunks):
+            found = session.run({"x": chunk}, state=state)
+            assert found.keys() == {"y"}
+            whole = np.concatenate(chunks[:k + 1], axis=1)
+            np.testing.assert_array_equal(state.value("past"), whole)
+            assert found["y"] == whole.sum()
+        state.clear()
+        assert session.run({"x": chunks[0]}, state=state)["y"] == chunks[0].sum()
+
+
+def test_a_given_past_replaces_what_is_held():
+    with rlx.load(grower()) as session:
+        state = session.state({"past": "total"}, axis=1)
+        session.run({"x": arange(2, 4, 3)}, state=state)
+        past = arange(2, 2, 3) * 7
+        y = session.run({"past": past, "x": arange(2, 1, 3)}, state=state)["y"]
+        assert y == past.sum() + arange(2, 1, 3).sum()
+
+
+def test_wrong_states():
+    with rlx.load(grower()) as session, rlx.load(grower()) as other:
+        for pairs in ({"nowhere": "total"}, {"past": "nowhere"}, {}):
+            with pytest.raises(rlx.InputError):
+                session.state(pairs, axis=1)
+        with pytest.raises(rlx.InputError):
+            session.state({"past": "total"}, axis=5)
+        with pytest.raises(rlx.InputError):
+            session.run({"x": arange(2, 1, 3)}, state=other.state({"past": "total"}, axis=1))
+        state = session.state({"past": "total"}, axis=1)
+        with pytest.raises(rlx.InputError, match="'x'"):
+            session.run({"x": arange(2, 1, 4)}, state=state)
+        assert session.run({"x": arange(2, 1, 3)}, state=state)["y"] == arange(2, 1, 3).sum()
+
+
+def test_decoding_64_tokens():
+    """64 tokens one by one: two plans (prompt and token), no import, no copy of the past."""
+    given = llama.inputs(batch=1, length=5, past=0, **NARROW)
+    ids = np.random.default_rng(1).integers(0, NARROW["vocabulary"], (1, 64))
+    with rlx.load(llama.build(**NARROW)) as session:
+        state = session.state(PAIRS, axis=2, capacity=128)
+        plain = {name: given[name] for name in PAIRS}
+        for step in range(65):
+            feeds = {name: given[name] for name in ("input_ids", "attention_mask", "position_ids")} \
+                if step == 0 else {
+                    "input_ids": ids[:, step - 1:step],
+                    "attention_mask": np.ones((1, 5 + step), np.int64),
+                    "position_ids": np.array([[4 + step]])}
+            found = session.run(feeds, state=state)
+            assert found.keys() == {"logits"}
+            if step in (0, 1, 2, 33, 64):
+                expected = session.run({**feeds, **plain})
+                np.testing.assert_allclose(found["logits"], expected["logits"], rtol=1e-4,
+                                           atol=1e-5)
+                for name, present in PAIRS.items():
+                    np.testing.assert_array_equal(state.value(name), expected[present])
+            plain = {name: state.value(name) for name in PAIRS}
+        counted = state.counters()
+    assert counted["runs"] == 65
+    assert counted["plans"] == 2, "a token within the capacity made a plan"
+    assert counted["host_calls"] == 0
+    assert counted["state_growths"] <= 2 * len(PAIRS), "the past was copied"

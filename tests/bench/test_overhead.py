@@ -1,0 +1,121 @@
+"""Speed of small things, onnxruntime beside rlx in the same run: call overhead, chains, binding."""
+
+import time
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+import models
+import rlx
+from tests.api.toys import F, model, node, value
+
+ROUNDS, CALLS = 30, 200
+
+
+def peer(made):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(made.SerializeToString(), options,
+                                        providers=["CPUExecutionProvider"])
+
+
+def ratio(ours, theirs, calls: int = CALLS) -> float:
+    """The best time of rlx over the best of its peer, measured in turns."""
+    best = [np.inf, np.inf]
+    for _ in range(ROUNDS):
+        for k, call in enumerate((ours, theirs)):
+            begin = time.perf_counter()
+            for _ in range(calls):
+                call()
+            best[k] = min(best[k], time.perf_counter() - begin)
+    print(f"rlx {best[0] / calls * 1e6:.2f} us, onnxruntime {best[1] / calls * 1e6:.2f} us")
+    return best[0] / best[1]
+
+
+def pair(made, given):
+    session, other = rlx.load(made, threads=1), peer(made)
+    np.testing.assert_allclose(session.run(given)["y"], other.run(None, given)[0], rtol=1e-4,
+                               atol=1e-5)
+    return (lambda: session.run(given)), (lambda: other.run(None, given))
+
+
+def test_add_of_four_elements_takes_half_of_onnxruntimes_time():
+    add = model([node("Add", "a b", "y")], [value("a", F, [4]), value("b", F, [4])], [value("y")])
+    four = np.ones(4, np.float32)
+    assert ratio(*pair(add, {"a": four, "b": four})) <= 0.5
+
+
+def test_chain_of_300_elementwise_ops_is_one_or_two_steps():
+    nodes = [node(("Add", "Mul", "Sub")[k % 3], f"v{k} c", f"v{k + 1}") for k in range(299)]
+    nodes.append(node("Tanh", "v299", "y"))
+    chain = model(nodes, [value("v0", F, ["n"])], [value("y")], {"c": np.float32(1.001)})
+    given = {"v0": np.linspace(-1, 1, 1000, dtype=np.float32)}
+    calls = pair(chain, given)
+    assert ratio(*calls, calls=20) <= 0.5
+    with rlx.load(chain) as session:
+        session.run(given)
+        assert sum(len(row["steps"]) for row in session.explain()) <= 2
+
+
+@pytest.fixture(scope="module")
+def bert():
+    with rlx.load(models.BUILDERS["bert-base"].build()) as session:
+        yield session
+
+
+def test_binding_bert_base_takes_less_than_a_millisecond(bert):
+    """At a new shape, without the creation of library primitives, which is counted apart."""
+    module, best = models.BUILDERS["bert-base"], np.inf
+    bert.run(module.inputs(1, 8))
+    for length in (9, 10, 11, 12, 13):
+        before = bert.counters()
+        bert.run(module.inputs(1, length))
+        after = bert.counters()
+        assert after["plans"] == before["plans"] + 1
+        best = min(best, (after["bind_ns"] - before["bind_ns"]) / 1e6)
+        print(f"bind {best:.3f} ms, creation "
+              f"{(after['creation_ns'] - before['creation_ns']) / 1e6:.3f} ms")
+    assert best < 1
+
+
+def test_first_run_at_a_new_length_takes_no_longer_than_onnxruntimes(bert):
+    module = models.BUILDERS["bert-base"]
+    other = onnxruntime.InferenceSession(module.build().SerializeToString(),
+                                         providers=["CPUExecutionProvider"])
+    found = []
+    for length in (17, 33, 49, 65):
+        given = module.inputs(1, length)
+        times = []
+        for call in (lambda: bert.run(given), lambda: other.run(None, given)):
+            begin = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - begin)
+        found.append(times[0] / times[1])
+    print("ratios", found)
+    assert sorted(found)[1] <= 1.0
+
+
+MEMORY = """
+import numpy, rlx
+def peak():
+    return int(next(l for l in open("/proc/self/status") if l.startswith("VmHWM")).split()[1]) << 10
+before = peak()
+session = rlx.load(PATH)
+session.run(dict(numpy.load(INPUTS)))
+print(peak() - before, session.counters()["arena_bytes"])
+"""
+
+
+def test_peak_memory_of_loading_bert_base(tmp_path, fresh_python):
+    """Weights, packed copies counted, arena, and at most 100 MB beside them."""
+    module = models.BUILDERS["bert-base"]
+    path, feeds = tmp_path / "bert.onnx", tmp_path / "inputs.npz"
+    onnx.save(module.build(), path)
+    np.savez(feeds, **module.inputs(1, 16))
+    code = MEMORY.replace("INPUTS", repr(str(feeds))).replace("PATH", repr(str(path)))
+    peak, arena = map(int, fresh_python(code).stdout.split())
+    weights = path.stat().st_size
+    print(f"peak {peak >> 20} MiB, weights {weights >> 20}, arena {arena >> 20}")
+    assert peak <= weights + arena + 100e6
