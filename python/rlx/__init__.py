@@ -1,8 +1,7 @@
 """rlx runs ONNX models; this file holds its public names and nothing else."""
 
 from rlx._load import load_core
-from rlx.api import load, run
-from rlx.device import devices
+from rlx.api import devices, load, run
 from rlx.errors import (
     DeviceError,
     Error,

@@ -1,4 +1,4 @@
-"""The functions of the package that take a model: run, load."""
+"""The functions of the package: run, load, devices."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from rlx._load import load_core
 from rlx.session import Session
 
+_core = load_core()
 SESSIONS = 8  # models that rlx.run keeps ready
 
 _sessions: OrderedDict[tuple, Session] = OrderedDict()
@@ -69,3 +71,8 @@ def _identity(model: Any) -> tuple | None:
     if isinstance(model, (bytes, bytearray, memoryview)):
         return ("bytes", hashlib.blake2b(model, digest_size=16).digest())
     return None
+
+
+def devices() -> list[str]:
+    """The devices that models can run on here, best first; opens no library to find out."""
+    return list(_core.devices())

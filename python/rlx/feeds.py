@@ -58,13 +58,6 @@ def normalise(inputs: Any, graph: LoadedGraph) -> dict[str, Any]:
     return {names[0]: convert(inputs)}
 
 
-def is_plain(inputs: Any) -> bool:
-    """Whether `normalise` would change nothing: arrays only, in a dict, a list or alone."""
-    values = inputs.values() if type(inputs) is dict else \
-        inputs if type(inputs) in (list, tuple) else (inputs,)
-    return all(isinstance(x, np.ndarray) for x in values)
-
-
 def convert(x: Any) -> Any:
     """A NumPy array (list of arrays for a sequence, None for an absent optional) from what has
     the array interface, DLPack, the buffer protocol or nested numbers."""

@@ -11,7 +11,6 @@ import numpy as np
 
 from rlx import feeds
 from rlx._load import load_core
-from rlx.device import open_device
 from rlx.errors import InputError, UnsupportedError
 from rlx.options import Options
 from rlx.state import State
@@ -30,7 +29,7 @@ class Session:
 
     def __init__(self, model: Any, **options: Any):
         self.options = Options.of(**options)
-        self._device = open_device(self.options.device)
+        self._device = _core.make_device(self.options.device)
         # Loaded with the first model: it would double the time of `import rlx`.
         from rlx import compiler
         self._compiler = compiler
@@ -41,6 +40,7 @@ class Session:
             {name: graph.output_types.get(name) for name in graph.outputs})
         self._lock = threading.RLock()
         self._closed = False
+        self._packs = _core.PackCache()  # packed weights, shared by all specialisations
         self._compiled: OrderedDict[tuple, Any] = OrderedDict()
         self._needs: list[tuple[str, str]] = []  # (kind, value name) facts that imports need
         self._imports = 0
@@ -68,14 +68,11 @@ class Session:
         Raises InputError for a wrong name, dtype, rank or shape, naming it.
         """
         fast = self._fast
-        if fast is not None and state is None:
+        if fast is not None and state is None and type(inputs) is dict:
             try:
                 return fast.run(inputs, out)
-            except _core.Respecialise:
-                pass  # imports under another assumption
-            except InputError:
-                if feeds.is_plain(inputs):
-                    raise
+            except (_core.NotArray, _core.Respecialise):
+                pass  # the slow way converts, or imports under another assumption
         given = feeds.normalise(inputs, self._model.graph)
         self._check_open()
         if state is None:
@@ -154,10 +151,10 @@ class Session:
         if found is None:
             program = self._compiler.compile_model(self._model, facts, outputs,
                                                    self.options.disable)
-            found = _core.Executable(program, self._device, threads=self.options.threads,
-                                     force=self.options.force,
-                                     plan_bytes=self.options.plan_cache_bytes,
-                                     memory_limit=self.options.memory_limit or None)
+            found = _core.Executable(program, self._device, self._packs,
+                                     threads=self.options.threads, force=self.options.force,
+                                     plan_cache_bytes=self.options.plan_cache_bytes,
+                                     memory_limit=self.options.memory_limit)
             self._imports += 1
             self._compiled[key] = found
             while len(self._compiled) > SPECIALISATIONS:

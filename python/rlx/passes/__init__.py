@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from rlx.errors import InputError
 from rlx.ir.graph import Graph
 from rlx.passes.attention import attention
 from rlx.passes.dedupe import dedupe
@@ -30,10 +31,11 @@ PIPELINE: dict[str, Callable[[Graph], Graph]] = {
 
 
 def run_pipeline(graph: Graph, disable: Iterable[str] = ()) -> Graph:
-    """The graph after every pass that is not disabled by name; ValueError for unknown names."""
+    """The graph after every pass that is not disabled by name; InputError for unknown names."""
     unknown = set(disable) - set(PIPELINE)
     if unknown:
-        raise ValueError(f"unknown passes {sorted(unknown)}; there are {list(PIPELINE)}")
+        raise InputError("option 'disable' names no pass", expected=", ".join(PIPELINE),
+                         got=", ".join(sorted(unknown)))
     for name, rewrite in PIPELINE.items():
         if name not in disable:
             graph = rewrite(graph)

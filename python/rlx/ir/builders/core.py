@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import contextmanager
 
 import numpy as np
@@ -74,6 +75,18 @@ class CoreBuilder:
         if not any(isinstance(n, Expr) for n in numbers):
             return self.const(np.array(numbers, dtype.numpy).reshape(shape), dtype)
         return Value(TensorType(dtype, shape), exprs=numbers)
+
+    def tracked(self, numbers, dtype: DType, shape: tuple[int, ...],
+                compute: Callable[[], Value]) -> Value:
+        """A tensor of the given elements. Where they are elements of other tensors, compute()
+        makes it by a node, and the numbers stand by: only what asks for them reads tensors."""
+        numbers = tuple(numbers)
+        if not any(s.kind == "element" for n in numbers for s in symbols_of(n)):
+            return self.from_numbers(numbers, dtype, shape)
+        made = compute()
+        if not made.is_const and made.exprs is None:
+            made.exprs = numbers
+        return made
 
     def numbers_or_none(self, x: Value) -> tuple[Number, ...] | None:
         """The elements of x as numbers when they are known without reading a computed value."""

@@ -33,9 +33,19 @@ class ElementwiseBuilder(CoreBuilder):
         """A scalar op (ir/scalars.py) over broadcast inputs; dtype defaults to the op's rule."""
         if dtype is None:
             dtype = SCALAR_OPS[op].result_dtype(xs[-1].dtype)
-        tracked = self._on_numbers(op, xs, dtype)
-        if tracked is not None:
-            return tracked
+        self._same_dtype(op, xs[1:] if op == "select" else xs)
+        found = self._on_numbers(op, xs, dtype)
+        if found is not None:
+            return self.tracked(*found, lambda: self._region(op, xs, dtype))
+        return self._region(op, xs, dtype)
+
+    def _same_dtype(self, op: str, xs: tuple[Value, ...]) -> None:
+        for x in xs[1:]:
+            if x.dtype is not xs[0].dtype:
+                raise ModelError(f"the operands of {op} differ in element type",
+                                 expected=xs[0].dtype.name.lower(), got=x.dtype.name.lower())
+
+    def _region(self, op: str, xs: tuple[Value, ...], dtype: DType) -> Value:
         shape = self.broadcast(*(x.shape for x in xs))
         loads = tuple(RegionOp("load", x.dtype, (i,)) for i, x in enumerate(xs))
         ops = (*loads, RegionOp(op, dtype, tuple(range(len(xs)))))
@@ -48,13 +58,17 @@ class ElementwiseBuilder(CoreBuilder):
         """ONNX Cast to dtype; saturate matters to float8 only, round_mode to float8e8m0."""
         if x.dtype is dtype:
             return x
-        numbers = self.numbers_or_none(x)
-        if numbers is not None and dtype in TRACKED_TYPES:
-            return self.from_numbers((_cast_number(n, x.dtype, dtype) for n in numbers), dtype,
-                                     x.type.static_shape())
         if round_mode not in _ROUND_MODES:
             raise ModelError("unknown round_mode of Cast", expected=list(_ROUND_MODES),
                              got=round_mode)
+        numbers = self.numbers_or_none(x)
+        if numbers is not None and dtype in TRACKED_TYPES:
+            return self.tracked((_cast_number(n, x.dtype, dtype) for n in numbers), dtype,
+                                x.type.static_shape(),
+                                lambda: self._cast(x, dtype, saturate, round_mode))
+        return self._cast(x, dtype, saturate, round_mode)
+
+    def _cast(self, x: Value, dtype: DType, saturate: bool, round_mode: str) -> Value:
         mode = int(saturate) + _ROUND_MODES[round_mode]
         ops = (RegionOp("load", x.dtype, (0,)), RegionOp("cast", dtype, (0,), mode))
         prim = Region(x.shape, (self.access(x.shape, x.rank),), ops, (1,))
@@ -96,7 +110,8 @@ class ElementwiseBuilder(CoreBuilder):
         """a where condition else b."""
         return self.scalar("select", condition, a, b, dtype=a.dtype)
 
-    def _on_numbers(self, op: str, xs: tuple[Value, ...], dtype: DType) -> Value | None:
+    def _on_numbers(self, op: str, xs: tuple[Value, ...],
+                    dtype: DType) -> tuple[list[Number], DType, tuple[int, ...]] | None:
         if dtype not in TRACKED_TYPES or any(not isinstance(x.type, TensorType) for x in xs):
             return None
         found = [self.numbers_or_none(x) for x in xs]
@@ -112,7 +127,7 @@ class ElementwiseBuilder(CoreBuilder):
             if result is None:
                 return None
             results.append(apply("to_f32", result) if dtype is DType.FLOAT32 else result)
-        return self.from_numbers(results, dtype, shape)
+        return results, dtype, shape
 
 
 def _number_op(op: str, args: list[Number], dtype: DType) -> Number | None:

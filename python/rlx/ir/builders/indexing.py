@@ -19,8 +19,12 @@ class IndexingBuilder(CoreBuilder):
         if numbers is not None and indices.is_const:
             picked = indices.const.reshape(-1).tolist()
             if all(-len(numbers) <= i < len(numbers) for i in picked):
-                return self.from_numbers([numbers[i] for i in picked], data.dtype,
-                                         indices.const.shape)
+                return self.tracked([numbers[i] for i in picked], data.dtype,
+                                    indices.const.shape,
+                                    lambda: self._gather(data, indices, axis))
+        return self._gather(data, indices, axis)
+
+    def _gather(self, data: Value, indices: Value, axis: int) -> Value:
         shape = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1:])
         return self.node(Gather("axis", axis), [data, indices], [TensorType(data.dtype, shape)])[0]
 

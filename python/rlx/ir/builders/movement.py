@@ -79,7 +79,11 @@ class MovementBuilder(CoreBuilder):
         if numbers is not None:
             s, t, n = as_int(starts[0]), as_int(steps[0]), as_int(extents[0])
             if None not in (s, t, n):
-                return self.from_numbers([numbers[s + t * i] for i in range(n)], x.dtype)
+                return self.tracked([numbers[s + t * i] for i in range(n)], x.dtype, (n,),
+                                    lambda: self._slice(x, starts, steps, extents))
+        return self._slice(x, starts, steps, extents)
+
+    def _slice(self, x: Value, starts: tuple, steps: tuple, extents: tuple) -> Value:
         identity = tuple(range(x.rank))
         part = MovePart(0, identity, starts, steps, extents, (0,) * x.rank)
         return self.node(Move((part,)), [x], [TensorType(x.dtype, extents)])[0]
@@ -96,10 +100,15 @@ class MovementBuilder(CoreBuilder):
             return xs[0]
         rank = xs[0].rank
         axis = self.axis(axis, rank)
-        tracked = [self.numbers_or_none(x) for x in xs] if rank == 1 else [None]
-        if all(t is not None for t in tracked) and not all(x.is_const for x in xs):
-            return self.from_numbers(sum((tuple(t) for t in tracked), ()), xs[0].dtype)
-        shape = list(xs[0].shape)
+        found = [self.numbers_or_none(x) for x in xs] if rank == 1 else [None]
+        if all(f is not None for f in found) and not all(x.is_const for x in xs):
+            numbers = sum((tuple(f) for f in found), ())
+            return self.tracked(numbers, xs[0].dtype, (len(numbers),),
+                                lambda: self._concat(xs, axis))
+        return self._concat(xs, axis)
+
+    def _concat(self, xs: list[Value], axis: int) -> Value:
+        rank, shape = xs[0].rank, list(xs[0].shape)
         for x in xs[1:]:
             for k in range(rank):
                 if k != axis:
