@@ -34,6 +34,7 @@ class State:
         self._pairs = tuple((name, result, axis) for name, result in pairs.items())
         self._denied: frozenset[str] = frozenset()
         self._core: Any = None
+        self._filled = False  # by a run since the beginning or `clear`
         self._executable: Any = None
         self._open()
 
@@ -53,7 +54,7 @@ class State:
         while True:
             try:
                 result = self._executable.run(given, out, self._core)
-                self.session._current = self._executable
+                self.session._current, self._filled = self._executable, True
                 return result
             except _core.Respecialise as failed:
                 if failed.args[0] in self._denied:
@@ -63,11 +64,7 @@ class State:
                 self._open()
 
     def _held(self) -> dict[str, np.ndarray]:
-        return {} if self._empty else {name: self.value(name) for name, _, _ in self._pairs}
-
-    @property
-    def _empty(self) -> bool:
-        return not self._core.filled
+        return {name: self.value(name) for name, _, _ in self._pairs} if self._filled else {}
 
     def value(self, name: str) -> np.ndarray:
         """A copy of what is held for the input `name`."""
@@ -84,6 +81,7 @@ class State:
     def clear(self) -> None:
         """Forgets everything: the next run starts with empty values, in the same memory."""
         self._core.clear()
+        self._filled = False
 
 
 def _check_pair(inputs: Mapping, outputs: list[str], name: str, result: str, axis: int) -> None:
