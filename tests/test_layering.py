@@ -86,3 +86,16 @@ def test_system_header_is_judged(tmp_path, file, header, allowed):
     path.parent.mkdir(parents=True)
     path.write_text(f"#include <{header}>\n")
     assert (cpp_violations(tmp_path) == []) == allowed
+
+
+@pytest.mark.parametrize("text, allowed", [
+    ("#if defined(__CUDACC__)\n#else\n#include <cmath>\n#endif\n", True),
+    ("#ifndef __CUDACC__\n#include <cmath>\n#endif\n", True),
+    ("#if !defined(__CUDACC__)\n#else\n#include <cmath>\n#endif\n", False),
+    ("#ifdef __CUDACC__\n#include <cmath>\n#endif\n", False),
+    ("#ifndef __CUDACC__\n#endif\n#ifdef X\n#else\n#include <cmath>\n#endif\n", False),
+])
+def test_system_header_for_the_host_alone_is_left_alone(tmp_path, text, allowed):
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels/philox.h").write_text(text)
+    assert (cpp_violations(tmp_path) == []) == allowed
