@@ -1,6 +1,8 @@
 // The pool of Contexts, and what a forked child does about all that it cannot use.
 #include "exec/executable.h"
 
+#include <random>
+
 #include <algorithm>
 
 #include "core/fork.h"
@@ -52,7 +54,8 @@ struct Executable::Lease {
       --pool.made;
       throw;
     }
-    entry->random = number << 48;  // Contexts draw from distant parts of the random stream
+    // Contexts draw from distant parts of the random stream, each process from others.
+    entry->random = (number << 48) ^ (uint64_t{std::random_device{}()} << 16);
     ++shared.counters.contexts;
   }
 

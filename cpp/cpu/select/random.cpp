@@ -1,7 +1,8 @@
 // Random numbers from the Philox 4x32-10 counter generator (Salmon et al., SC 2011).
 //
 // Element i of a draw takes lane i % 4 of block (offset + i / 4), so that the stream depends
-// neither on threads nor on the device. Seeded nodes start at 0 each run; others go on.
+// neither on threads nor on the device. A seeded node starts at 0 in each run; the others share
+// the counter of their Context, which starts at a random place.
 #include "kernels/include/philox.h"
 
 #include <cmath>
@@ -27,9 +28,8 @@ struct RandomBody : StepBody {
       std::memcpy(&bits, &value, sizeof bits);
       seed = bits;
     } else {
-      seed = args.random[0];
-      offset = args.random[1];
-      args.random[1] += uint64_t(count + 3) / 4;
+      offset = *args.random;
+      *args.random += uint64_t(count + 3) / 4;
     }
     void* y = args.operands[1];
     const void* x = args.operands[0];
