@@ -1,9 +1,8 @@
 // The pool of Contexts, and what a forked child does about all that it cannot use.
 #include "exec/executable.h"
 
-#include <random>
-
 #include <algorithm>
+#include <random>
 
 #include "core/fork.h"
 #include "exec/active.h"
