@@ -46,9 +46,9 @@ def test_native_types_are_kept():
 
 def test_spreading_a_small_constant_is_left_to_its_reader():
     nodes = [node("Expand", "w s", "e"), node("Add", "x e", "y")]
-    model = model_of(nodes, {"x": [2000, 300]}, ["y"],
-                     {"w": weights(1, 300), "s": np.array([2000, 300])}, dtype=np.float64)
-    graph = check(model, {"x": weights(2000, 300)}, ["fold"])
+    model = model_of(nodes, {"x": [200, 300]}, ["y"],
+                     {"w": weights(1, 300), "s": np.array([200, 300])}, dtype=np.float64)
+    graph = check(model, {"x": weights(200, 300)}, ["fold"])
     assert counts(graph) == {"Region": 2}
 
 

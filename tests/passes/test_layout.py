@@ -36,7 +36,7 @@ def test_networks_keep_their_results_with_few_transposes(name, added):
 
 
 RANDOM_OPS = ["conv", "conv", "conv", "depthwise", "relu", "add", "channel", "concat", "pool",
-              "mean", "softmax", "resize", "norm", "pad", "slice", "scale"]
+              "mean", "flat mean", "softmax", "resize", "norm", "pad", "slice", "scale", "trilu"]
 
 
 def random_network(rng: np.random.Generator, spatial: int):
@@ -71,6 +71,13 @@ def random_network(rng: np.random.Generator, spatial: int):
         elif op == "mean":
             axes = [int(rng.integers(1, spatial + 2))]
             new = [node("ReduceMean", x, f"{out}m", axes=axes), node("Sub", f"{x} {out}m", out)]
+        elif op == "flat mean":
+            axis = int(rng.integers(1, spatial + 2))
+            constants[f"a{axis}"] = np.array([axis])
+            new = [node("ReduceMean", x, f"{out}m", axes=[axis], keepdims=0),
+                   node("Unsqueeze", f"{out}m a{axis}", f"{out}u"), node("Sub", f"{x} {out}u", out)]
+        elif op == "trilu":
+            new = [node("Trilu", x, out)]
         elif op == "softmax":
             new = [node("Softmax", x, out, axis=int(rng.integers(1, spatial + 2)))]
         elif op == "resize":

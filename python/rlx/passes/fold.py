@@ -8,7 +8,7 @@ import numpy as np
 
 from rlx.ir.evaluate import reference
 from rlx.ir.graph import STAGES, Alias, Graph, Node, Value
-from rlx.ir.prims import Map, Random, Region
+from rlx.ir.prims import Region
 from rlx.ir.types import TensorType
 from rlx.passes.children import for_each_graph
 from rlx.passes.match import symbol_values
@@ -57,7 +57,7 @@ class _Folder:
         return all(v is None or v.id in self.constant for v in node.outputs)
 
     def foldable(self, node: Node) -> bool:
-        if isinstance(node.prim, (*STAGES, Random, Map)):
+        if isinstance(node.prim, STAGES):
             return False
         if not all(v is None or v.is_const or v.id in self.constant for v in node.inputs):
             return False
