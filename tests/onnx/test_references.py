@@ -13,6 +13,7 @@ from rlx.importer.reader import read
 from rlx.ir.build import Specialise
 from rlx.ir.evaluate import AssumptionFailed, evaluate_graph
 from rlx.ir.types import dtype_of
+from rlx.ir.verify import verify
 from rlx.passes import run_pipeline
 from tests.onnx.official import cases_by_operator, data_sets, model_of
 
@@ -73,6 +74,7 @@ def run(model: onnx.ModelProto, inputs: list) -> list:
     while True:
         try:
             graph = run_pipeline(import_model(loaded, Facts(**facts)))
+            verify(graph)
             found = evaluate_graph(graph, {n: _array(x) for n, x in given.items()})
             return list(found.values())
         except AssumptionFailed as failed:

@@ -70,9 +70,10 @@ def _to_power_of_two(x: np.ndarray, mode: int) -> np.ndarray:
 
 
 def _to_integer(x: np.ndarray, target: DType) -> np.ndarray:
-    """Floats are truncated and saturated, NaN gives 0; integers keep their low bits."""
+    """Floats are truncated and saturated, NaN gives 0; integers keep their low bits, as do floats
+    on the way to less than a byte."""
     if x.dtype.kind == "f":
-        x = _saturated(x, target.compute.numpy)
+        x = _saturated(x, np.int64 if target in _SMALL_INTS else target.numpy)
     if target in _SMALL_INTS:
         bits = 4 if target in (DType.INT4, DType.UINT4) else 2
         low = x.astype(np.int64) & ((1 << bits) - 1)
