@@ -156,3 +156,16 @@ def _flattened(b, x, axis: int, *, log: bool):
     if axis == x.rank - 1:
         return b.softmax(x, axis, log=log)
     return b.reshape(b.softmax(b.flatten2d(x, axis), 1, log=log), x.shape)
+
+
+@op("Hardmax", since=13)
+def hardmax(b, x, *, axis: int = -1):
+    """One at the first maximum along axis, zero elsewhere."""
+    axis = b.axis(axis, x.rank)
+    first = b.reduce("argmax", x, (axis,))
+    return b.cast(b.scalar("eq", b.iota(x.shape, axis), first), x.dtype)
+
+
+@op("Hardmax", since=1)
+def hardmax_1(b, x, *, axis: int = 1):
+    return b.reshape(hardmax(b, b.flatten2d(x, axis)), x.shape)

@@ -1,0 +1,116 @@
+"""Quantisation: QuantizeLinear, DequantizeLinear and the QLinear products, in exact integers."""
+
+from __future__ import annotations
+
+from rlx.errors import ModelError
+from rlx.importer.ops.conv import check_kernel, window_pads
+from rlx.importer.registry import op
+from rlx.ir.build import AxisMap, DType, Value, as_int
+
+_RANGES = {
+    DType.UINT8: (0, 255), DType.INT8: (-128, 127), DType.UINT16: (0, 65535),
+    DType.INT16: (-32768, 32767), DType.UINT4: (0, 15), DType.INT4: (-8, 7),
+    DType.UINT2: (0, 3), DType.INT2: (-2, 1),
+}
+
+
+@op("QuantizeLinear", since=10)
+def quantize_linear(b, x, scale, zero=None, *, axis: int = 1, block_size: int = 0,
+                    output_dtype: int = 0, precision: int = 0, saturate: int = 1):
+    """saturate(round(x / scale) + zero), the division in float32 unless `precision` says else."""
+    dtype = zero.dtype if zero is not None else DType(output_dtype or DType.UINT8)
+    compute = DType(precision) if precision else DType.FLOAT32
+    if x.dtype is DType.FLOAT64:
+        compute = DType.FLOAT64
+    ratio = b.scalar("div", b.cast(x, compute),
+                     _spread(b, b.cast(scale, compute), x, axis, block_size))
+    if dtype.is_float:
+        return b.cast(ratio, dtype, saturate=bool(saturate))
+    zero = None if zero is None else _spread(b, b.cast(zero, compute), x, axis, block_size)
+    return _to_integer(b, ratio, zero, dtype)
+
+
+def _to_integer(b, ratio: Value, zero: Value | None, dtype: DType) -> Value:
+    """round to even, add the zero point, cut to dtype's range."""
+    if dtype not in _RANGES:
+        raise ModelError("cannot quantise to this type", got=dtype.name.lower())
+    low, high = _RANGES[dtype]
+    y = b.scalar("round", ratio)
+    y = y if zero is None else b.scalar("add", y, zero)
+    y = b.scalar("min", b.scalar("max", y, b.like(low, y)), b.like(high, y))
+    return b.cast(y, dtype)
+
+
+@op("DequantizeLinear", since=10)
+def dequantize_linear(b, x, scale, zero=None, *, axis: int = 1, block_size: int = 0,
+                      output_dtype: int = 0):
+    """(x - zero) * scale in the type of scale."""
+    target = DType(output_dtype) if output_dtype else scale.dtype
+    if zero is not None and x.dtype.is_integer:
+        wide = _spread(b, b.cast(zero, DType.INT32), x, axis, block_size)
+        y = b.cast(b.scalar("sub", b.cast(x, DType.INT32), wide), DType.FLOAT32)
+    else:
+        y = b.cast(x, DType.FLOAT32)
+    factor = _spread(b, b.cast(scale, DType.FLOAT32), x, axis, block_size)
+    return b.cast(b.scalar("mul", y, factor), target)
+
+
+def _spread(b, v: Value, x: Value, axis: int, block_size: int) -> Value:
+    """A scale or zero point as it broadcasts to x: one for all, for each slice, or for a block."""
+    if v.rank == 0 or v.shape == (1,):
+        return b.reshape(v, ())
+    axis = b.axis(axis, x.rank)
+    if block_size:
+        access = tuple(AxisMap(k, block_size if k == axis else 1) for k in range(x.rank))
+        return b.read(v, x.shape, access)
+    if v.rank != 1:
+        raise ModelError("scale is a scalar or a vector unless block_size is given",
+                         got=str(v.type))
+    b.same_dim(v.shape[0], x.shape[axis], "scale and the quantised axis")
+    return b.reshape(v, (v.shape[0], *(1,) * (x.rank - 1 - axis)))
+
+
+def _rows(b, v: Value | None, rank: int) -> Value | None:
+    """One value a row of a matrix product's left operand, ready to broadcast."""
+    if v is None or v.rank == 0 or as_int(v.shape[0]) == 1 and v.rank == 1:
+        return None if v is None else b.reshape(v, ())
+    return b.unsqueeze(v, (v.rank,)) if v.rank == 1 and rank > 1 else v
+
+
+@op("QLinearMatMul", since=10)
+def qlinear_matmul(b, x, x_scale, x_zero, y, y_scale, y_zero, z_scale, z_zero):
+    product = b.matmul(x, y, a_zero=_vector(b, x_zero), b_zero=_vector(b, y_zero),
+                       dtype=DType.INT32)
+    factor = b.scalar("mul", _rows(b, b.cast(x_scale, DType.FLOAT32), x.rank),
+                      b.cast(y_scale, DType.FLOAT32))
+    factor = b.scalar("div", factor, b.cast(z_scale, DType.FLOAT32))
+    ratio = b.scalar("mul", b.cast(product, DType.FLOAT32), factor)
+    return _to_integer(b, ratio, b.cast(z_zero, DType.FLOAT32), z_zero.dtype)
+
+
+def _vector(b, zero: Value) -> Value:
+    return b.reshape(zero, (zero.shape[-1],)) if zero.rank > 1 else zero
+
+
+@op("QLinearConv", since=10)
+def qlinear_conv(b, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias=None, *,
+                 auto_pad: str = "NOTSET", dilations=None, group: int = 1, kernel_shape=None,
+                 pads=None, strides=None):
+    rank = x.rank - 2
+    strides, dilations = strides or (1,) * rank, dilations or (1,) * rank
+    check_kernel(b, w, kernel_shape)
+    begin, end = window_pads(x.shape[2:], w.shape[2:], strides, dilations, pads, auto_pad)
+    total = b.conv(x, w, strides=strides, dilations=dilations, pads_begin=begin, pads_end=end,
+                   groups=group, x_zero=x_zero, w_zero=w_zero, dtype=DType.INT32)
+
+    def by_channel(v: Value) -> Value:
+        if v.rank == 0 or as_int(v.shape[0]) == 1:
+            return b.reshape(v, ())
+        return b.reshape(v, (v.shape[0], *(1,) * rank))
+
+    if bias is not None:
+        total = b.scalar("add", total, by_channel(bias))
+    factor = b.scalar("mul", b.reshape(x_scale, ()), by_channel(w_scale))
+    factor = b.scalar("div", factor, b.reshape(y_scale, ()))
+    ratio = b.scalar("mul", b.cast(total, DType.FLOAT32), factor)
+    return _to_integer(b, ratio, b.cast(b.reshape(y_zero, ()), DType.FLOAT32), y_zero.dtype)
