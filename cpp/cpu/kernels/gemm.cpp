@@ -24,10 +24,6 @@ auto with_kernels(DType type, F&& f) {
   }
 }
 
-int64_t batch_offset(const long long (&stride)[3], const int64_t (&index)[3]) {
-  return stride[0] * index[0] + stride[1] * index[1] + stride[2] * index[2];
-}
-
 bool is_empty(const GemmCall& call) {
   const params::Gemm& s = call.shape;
   return s.m == 0 || s.n == 0 || s.batch[0] == 0 || s.batch[1] == 0 || s.batch[2] == 0;
@@ -94,27 +90,24 @@ class Product {
 
   Part part_of(int64_t task) const {
     Part part;
-    const int64_t grid = plan_.row_tasks * plan_.col_tasks;
-    part.item = task / grid;
+    const BatchIndex batch = batch_index(shape_, plan_, task);
+    part.item = batch.item;
     // Neighbouring tasks share columns of B: it is read once while it is in a shared cache.
-    const int64_t row_task = task % grid % plan_.row_tasks;
-    const int64_t col_task = task % grid / plan_.row_tasks;
-    const int64_t index[3] = {part.item / (shape_.batch[1] * shape_.batch[2]),
-                              part.item / shape_.batch[2] % shape_.batch[1],
-                              part.item % shape_.batch[2]};
-    part.a_offset = batch_offset(shape_.a_batch, index);
+    const int64_t row_task = task % plan_.row_tasks;
+    const int64_t col_task = task / plan_.row_tasks % plan_.col_tasks;
+    part.a_offset = batch.offset(shape_.a_batch);
     part.b = static_cast<const char*>(call_.b) +
-             batch_offset(shape_.b_batch, index) * (call_.b_packed ? sizeof(T) : b_size());
+             batch.offset(shape_.b_batch) * (call_.b_packed ? int64_t(sizeof(T)) : b_size());
     if (call_.store) {
       part.c = static_cast<char*>(call_.c) +
-               batch_offset(shape_.c_batch, index) * int64_t(size_of(call_.c_type));
+               batch.offset(shape_.c_batch) * int64_t(size_of(call_.c_type));
     }
     const GemmEpilogue& epilogue = call_.epilogue;
     if (epilogue.bias) {
-      part.bias = static_cast<const T*>(epilogue.bias) + batch_offset(epilogue.bias_batch, index);
+      part.bias = static_cast<const T*>(epilogue.bias) + batch.offset(epilogue.bias_batch);
     }
     if (epilogue.add_residual) {
-      part.residual = epilogue.residual + batch_offset(epilogue.residual_batch, index);
+      part.residual = epilogue.residual + batch.offset(epilogue.residual_batch);
     }
     part.row = row_task * plan_.task_rows;
     part.rows = std::min<int64_t>(plan_.task_rows, shape_.m - part.row);

@@ -11,52 +11,56 @@ namespace {
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-int64_t batch_count(const GemmCall& call) {
-  return call.shape.batch[0] * call.shape.batch[1] * call.shape.batch[2];
-}
-
 // Below this many multiplications waking the team costs more than it saves.
 constexpr int64_t inline_work = 128 * 1024;
 // No task is made smaller than this to even out the load.
 constexpr int64_t least_task = 128 * 1024;
 constexpr int64_t tasks_per_thread = 4;
 
-// Chooses task_rows and task_cols: enough tasks for the team, each as square as possible,
-// because a task reads rows of A once per columns of B and the other way round.
-void cut_tasks(GemmPlan& plan, const GemmCall& call, int tile_rows, int tile_cols) {
-  const int64_t m = call.shape.m, n = call.shape.n, batch = batch_count(call);
-  const int64_t work = batch * m * n * std::max<int64_t>(call.shape.k, 16);
+}  // namespace
+
+TaskGrid cut_tasks(const params::Gemm& shape, int threads, bool b_packed, int tile_rows,
+                   int tile_cols) {
+  TaskGrid grid;
+  const int64_t m = shape.m, n = shape.n;
+  const int64_t batch = shape.batch[0] * shape.batch[1] * shape.batch[2];
+  const int64_t work = batch * m * n * std::max<int64_t>(shape.k, 16);
+  threads = std::max(threads, 1);
   int64_t wanted = 1;
-  if (call.threads > 1 && work >= inline_work) {
-    const int64_t most = std::max<int64_t>(work / least_task, call.threads);
-    wanted = ceil_div(std::min(call.threads * tasks_per_thread, most), batch);
+  if (threads > 1 && work >= inline_work) {
+    const int64_t most = std::max<int64_t>(work / least_task, threads);
+    wanted = ceil_div(std::min(threads * tasks_per_thread, most), batch);
   }
   double best = 0;
   for (int64_t rows_cut = 1; rows_cut <= wanted; rows_cut *= 2) {
     const int64_t rows = round_up(ceil_div(m, rows_cut), tile_rows);
     const int64_t cols = round_up(ceil_div(n, ceil_div(wanted, rows_cut)), tile_cols);
     const int64_t tasks = batch * ceil_div(m, rows) * ceil_div(n, cols);
-    const double rounds = double(ceil_div(tasks, call.threads)) * call.threads;
-    // Reading (and packing) B is dearer than reading A.
-    const double reads = 1 + 8.0 / double(cols) + (call.b_packed ? 8.0 : 24.0) / double(rows);
+    const double rounds = double(ceil_div(tasks, threads)) * threads;
+    // A task reads its rows of A once per columns of B and the other way round; packing B is dear.
+    const double reads = 1 + 8.0 / double(cols) + (b_packed ? 8.0 : 24.0) / double(rows);
     const double cost = rounds * double(std::min(rows, m) * std::min(cols, n)) * reads;
     if (rows_cut == 1 || cost < best) {
       best = cost;
-      plan.task_rows = rows;
-      plan.task_cols = cols;
+      grid.task_rows = rows;
+      grid.task_cols = cols;
     }
   }
-  plan.row_tasks = ceil_div(m, plan.task_rows);
-  plan.col_tasks = ceil_div(n, plan.task_cols);
-  plan.tasks = batch * plan.row_tasks * plan.col_tasks;
+  grid.row_tasks = ceil_div(m, grid.task_rows);
+  grid.col_tasks = ceil_div(n, grid.task_cols);
+  grid.tasks = batch * grid.row_tasks * grid.col_tasks;
+  return grid;
 }
 
-}  // namespace
+BatchIndex batch_index(const params::Gemm& shape, const TaskGrid& grid, int64_t task) {
+  const int64_t item = task / (grid.row_tasks * grid.col_tasks);
+  return {item, {item / (shape.batch[1] * shape.batch[2]),
+                 item / shape.batch[2] % shape.batch[1], item % shape.batch[2]}};
+}
 
 GemmPlan plan_gemm(const GemmCall& call, int tile_rows, int tile_cols, int element) {
-  GemmPlan plan;
   const params::Gemm& shape = call.shape;
-  cut_tasks(plan, call, tile_rows, tile_cols);
+  GemmPlan plan{cut_tasks(shape, call.threads, call.b_packed, tile_rows, tile_cols)};
   const int64_t rows = std::min<int64_t>(plan.task_rows, shape.m);
   const int64_t cols = std::min<int64_t>(plan.task_cols, shape.n);
   const bool widened = element == 4;  // the only sums that 16-bit operands have
