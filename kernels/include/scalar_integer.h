@@ -57,14 +57,15 @@ template <Integer T> RLX_FN T bitwise_not(T x) { return T(~x); }
 template <Integer T> RLX_FN T bitwise_and(T a, T b) { return T(a & b); }
 template <Integer T> RLX_FN T bitwise_or(T a, T b) { return T(a | b); }
 template <Integer T> RLX_FN T bitwise_xor(T a, T b) { return T(a ^ b); }
-// A count of the width or more shifts every bit out; right shifts are logical.
+// A count of the width or more shifts every bit out; the sign fills in from the left.
 template <Integer T> RLX_FN T shift_left(T a, T count) {
   const bool inside = Unsigned<T>(count) < Unsigned<T>(width<T>);
   return inside ? T(Wide<T>(a) << Unsigned<T>(count)) : T(0);
 }
 template <Integer T> RLX_FN T shift_right(T a, T count) {
   const bool inside = Unsigned<T>(count) < Unsigned<T>(width<T>);
-  return inside ? T(Unsigned<T>(Unsigned<T>(a) >> Unsigned<T>(count))) : T(0);
+  const T moved = T(a >> (inside ? Unsigned<T>(count) : Unsigned<T>(width<T> - 1)));
+  return inside || is_signed<T> ? moved : T(0);
 }
 
 template <Integer T> RLX_FN T min(T a, T b) { return a < b ? a : b; }

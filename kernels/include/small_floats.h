@@ -85,15 +85,20 @@ template <class F> RLX_FN float decode(unsigned code) {
   return from_bits(bits | sign);
 }
 
-// float8e8m0 is a bare exponent; the sign of x is dropped and 0 becomes the least power.
+// float8e8m0 is a bare exponent; the sign of x is dropped. What lies outside its powers becomes
+// the nearest one when saturating, else NaN.
 enum class Round { up, down, nearest };
 
 template <bool saturate> RLX_FN unsigned encode_e8m0(float x, Round mode) {
-  const unsigned bits = bits_of(x), exponent = (bits >> 23) & 0xffu, rest = bits & 0x7fffffu;
-  if (exponent == 0xffu) return 0xffu;
+  const unsigned bits = bits_of(x), size = bits & 0x7fffffffu;
+  const unsigned exponent = size >> 23, rest = size & 0x7fffffu;
+  if (size > 0x7f800000u) return 0xffu;                        // NaN
+  if (size > 0x7f000000u) return saturate ? 0xfeu : 0xffu;     // above 2^127
+  if (size < 0x400000u) return saturate ? 0u : 0xffu;          // below 2^-127
   bool more = mode == Round::up && rest != 0;
-  if (mode == Round::nearest) more = rest > 0x400000u || (rest == 0x400000u && exponent != 0);
-  if (saturate && exponent == 0xfeu) more = false;
+  if (exponent == 0) more = mode == Round::up ? rest > 0x400000u : mode == Round::nearest &&
+                            rest >= 0x600000u;
+  else if (mode == Round::nearest) more = rest >= 0x400000u;
   return exponent + unsigned(more);
 }
 
