@@ -127,8 +127,9 @@ void Runner::plan_capacities(std::span<const Input> inputs) {
   context_.symbols = symbols_of_inputs(facts(), inputs);
   context_.numbers.clear();
   settle_numbers(facts(), context_.symbols, context_.numbers);
-  check_dims(inputs, context_.numbers);
+  // Guards first: a failed assumption (two dims of one name) is imported anew, not an error.
   check_guards(Guards::all, facts(), context_.symbols, context_.numbers, {});
+  check_dims(inputs, context_.numbers);
   for (int32_t s : facts().input_symbols) {
     const Symbol& symbol = program.symbols[size_t(s)];
     const Number& actual = context_.symbols[size_t(s)];
@@ -165,6 +166,7 @@ PlanPtr Runner::first_plan(std::span<const Input> inputs) {
     } else {
       std::vector<Number> numbers;
       settle_numbers(facts(), symbols, numbers);
+      check_guards(Guards::all, facts(), symbols, numbers, {});
       check_dims(inputs, numbers);
     }
     ++counters().plans;

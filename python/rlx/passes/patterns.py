@@ -173,7 +173,8 @@ def _trailing_mean(v: Value | None) -> tuple[Value, int] | None:
 
 
 def _as_norm(node: Node, kind: str, x: Value, axis: int, epsilon: float) -> bool:
-    if tuple(x.shape) != tuple(node.outputs[0].shape):
+    y = node.outputs[0]
+    if tuple(x.shape) != tuple(y.shape) or x.dtype is not y.dtype or not x.dtype.is_float:
         return False
     node.prim = Norm(kind, epsilon, axis)
     node.inputs = [x, None, None]
