@@ -1,5 +1,7 @@
 """The fold pass: constants of any size are computed once, results that would blow up are not."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -67,6 +69,18 @@ def test_what_a_large_result_reads_is_still_folded():
                      dtype=np.float64)
     graph = check(model, {"x": weights(20000, 20)}, ["fold"])
     assert counts(graph) == {"Region": 2}
+
+
+def test_all_growth_together_is_bounded(monkeypatch):
+    two_weights = 2 * 3 * 200 * 150  # float32 from int8: three bytes more an element
+    monkeypatch.setattr(sys.modules["rlx.passes.fold"], "BUDGET", two_weights)
+    nodes = [node("Cast", f"w{i}", f"f{i}", to=1) for i in range(3)]
+    nodes += [node("MatMul", f"{'x' if i == 0 else f'm{i - 1}'} f{i}", f"m{i}") for i in range(3)]
+    w = {f"w{i}": np.full((200, 150) if i == 1 else (150, 200), i + 1, np.int8) for i in range(3)}
+    model = model_of(nodes, {"x": ["n", 150]}, ["m2"], w)
+    x = np.full((2, 150), 2, np.float32)  # all sums are exact
+    graph = check(model, {"x": x}, ["fold"])
+    assert counts(graph) == {"MatMul": 3, "Region": 1}
 
 
 def test_random_numbers_are_drawn_on_each_run():

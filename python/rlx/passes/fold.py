@@ -15,7 +15,8 @@ from rlx.passes.match import symbol_values
 
 GROWTH = 4           # a folded value may take this many times the bytes of its sources,
 SMALL = 1 << 20      # or this many bytes,
-FROM_NOTHING = 1 << 16  # or these where it is computed from no tensor at all (ranges, masks)
+BUDGET = 1 << 30     # and all of them together may grow by this (weights that are dequantised),
+FROM_NOTHING = 1 << 16  # or have this size when computed from no tensor (ranges, masks)
 
 
 def fold(graph: Graph) -> Graph:
@@ -33,6 +34,7 @@ class _Folder:
         self.sources: dict[int, dict[int, int]] = {}  # value id -> {source id: bytes}
         self.symbolic = symbol_values(graph, ("element",))  # their numbers need a node
         self.arrays: dict[int, np.ndarray | None] = {}
+        self.grown = 0  # bytes that folded values have more than their sources
 
     def run(self) -> None:
         for node in self.graph.nodes:
@@ -84,7 +86,13 @@ class _Folder:
         if isinstance(node.prim, Region) and _only_spreads(node, size):
             return False  # whoever reads it can read the source instead
         known = sum(self.sources[outputs[0].id].values())
-        return size <= max(GROWTH * known, SMALL if known else FROM_NOTHING)
+        if size > max(GROWTH * known, SMALL if known else FROM_NOTHING):
+            return False
+        growth = max(size - known, 0)
+        if self.grown + growth > BUDGET:
+            return False
+        self.grown += growth
+        return True
 
     def array(self, v: Value) -> np.ndarray | None:
         """The elements of a constant value; None where its primitive has no reference."""
