@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/build_info.h"
+#include "core/half.h"
 #include "tests/cpp/conv_case.h"
 
 namespace rlx::test {
@@ -17,7 +18,9 @@ std::vector<double> small_integers(std::mt19937& random, int64_t count, int low,
 template <class T>
 Tensor cast(DType dtype, const Dims& shape, const std::vector<double>& values,
             bool constant = false) {
-  return tensor<T>(dtype, shape, std::vector<T>(values.begin(), values.end()), constant);
+  std::vector<T> stored;
+  for (double v : values) stored.push_back(T(v));
+  return tensor<T>(dtype, shape, stored, constant);
 }
 
 template <class T>
@@ -44,6 +47,23 @@ std::string check_case(const ConvCase& c, DType dtype, std::mt19937& random, int
       {{dtype, image_shape(c, c.features(), true), {}, false}}, numbers, threads, force);
   check_exact<T>(run.outputs[0], reference_conv(c, x, w), c.text() + " by " + run.rung);
   return run.rung;
+}
+
+// Values whose sums every type holds: few of them are not 0.
+template <class T>
+void check_small(const ConvCase& c, DType dtype, std::mt19937& random, std::string_view force) {
+  const Dims xs = image_shape(c, c.channels(), false), ws = weight_shape(c);
+  auto x = small_integers(random, element_count(xs), -20, 20);
+  auto w = small_integers(random, element_count(ws), -20, 20);
+  for (double& v : x) v = v > 18 ? 1 : v < -18 ? -1 : 0;
+  for (double& v : w) v = v > 10 ? 2 : v < -10 ? -1 : 0;
+  Numbers numbers;
+  const PrimRun run = run_prim(conv_prim(c, numbers),
+                               {cast<T>(dtype, xs, x), cast<T>(dtype, ws, w, c.constant_weights),
+                                absent(), absent()},
+                               {{dtype, image_shape(c, c.features(), true), {}, false}}, numbers, 1,
+                               force);
+  check_exact<T>(run.outputs[0], reference_conv(c, x, w), c.text() + " by " + run.rung);
 }
 
 const Test any_rung{"conv: float32 by the rung that select picks", [] {
@@ -78,6 +98,34 @@ const Test doubles{"conv: float64", [] {
   for (int i = 0; i < 50; ++i) {
     check_case<double>(random_case(random), DType::float64, random, 1, "");
   }
+}};
+
+const Test halves{"conv: float16 and bfloat16", [] {
+  std::mt19937 random(5);
+  for (int i = 0; i < 60; ++i) {
+    const std::string_view force = i % 3 == 0 ? "direct" : "";
+    check_small<Float16>(random_case(random), DType::float16, random, force);
+    check_small<Bfloat16>(random_case(random), DType::bfloat16, random, force);
+  }
+}};
+
+const Test refusals{"conv: geometry that cannot be is refused", [] {
+  const auto run = [](auto change) {
+    ConvCase c;
+    c.groups = 2, c.in_per_group = 2, c.out_per_group = 2;
+    c.in[0] = c.in[1] = 4;
+    Numbers numbers;
+    Conv prim = conv_prim(c, numbers);
+    change(prim);
+    const std::vector<double> x(64, 1.0), w(8, 1.0);
+    run_prim(prim, {cast<float>(DType::float32, {1, 4, 4, 4}, x),
+                    cast<float>(DType::float32, {4, 2, 1, 1}, w), absent(), absent()},
+             {{DType::float32, {1, 4, 4, 4}, {}, false}}, numbers);
+  };
+  run([](Conv&) {});
+  check_throws<Error>([&] { run([](Conv& c) { c.strides[0] = 0; }); }, "positive");
+  check_throws<Error>([&] { run([](Conv& c) { c.dilations[1] = -1; }); }, "positive");
+  check_throws<Error>([&] { run([](Conv& c) { c.groups = 3; }); }, "channels");
 }};
 
 }  // namespace

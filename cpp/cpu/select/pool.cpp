@@ -43,6 +43,11 @@ PoolShape shape_of(const Pool& prim, const SelectRequest& request) {
             request.dim(prim.pads_begin[k]),
             request.dim(prim.pads_end[k])};
   }
+  for (const WindowAxis& axis : s.axes) {
+    if (axis.kernel < 1 || axis.stride < 1 || axis.dilation < 1) {
+      throw Error(ErrorKind::model, "kernels, strides and dilations of pooling must be positive");
+    }
+  }
   for (int k = 0; k < 3; ++k) s.spans[k] = window_spans(s.axes[k], prim.count_include_pad);
   s.x = image_strides(x, prim.channels_last);
   s.y = image_strides(y, prim.channels_last);
