@@ -111,13 +111,12 @@ void State::fill(size_t pair, const Input& input, Counters& counters) {
 void State::start_empty(size_t pair, std::span<const Input> inputs, Counters& counters) {
   const Program& program = *facts_.program;
   std::vector<Number> symbols(program.symbols.size()), numbers(program.exprs.size());
-  for (int32_t s : facts_.input_symbols) {
-    const Symbol& symbol = program.symbols[size_t(s)];
-    const int32_t at = facts_.input_at[size_t(symbol.value)];
-    if (symbol.kind != Symbol::Kind::dim || at < 0 || !inputs[size_t(at)].given) continue;
-    const auto shape = inputs[size_t(at)].shape;
-    if (size_t(symbol.index) < shape.size()) {
-      symbols[size_t(s)] = integer(shape[size_t(symbol.index)]);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Value& given = facts_.value(program.inputs[i]);
+    if (!inputs[i].given || given.kind != ValueKind::tensor) continue;
+    for (size_t k = 0; k < std::min(given.shape.size(), inputs[i].shape.size()); ++k) {
+      const ExprRow& dim = program.exprs[size_t(given.shape[k])];
+      if (dim.op == ExprOp::symbol) symbols[size_t(dim.i)] = integer(inputs[i].shape[k]);
     }
   }
   evaluate(program.exprs, symbols, numbers);

@@ -130,7 +130,7 @@ def test_reports_after_a_run():
     with rlx.load(chain) as session:
         session.run(arange(2, 4))
         rows = session.explain()
-        assert any(row["op"] == "MatMul" and row["rung"] for row in rows)
+        assert any(row["prim"] == "MatMul" and row["rung"] for row in rows)
         assert all(block["bytes"] >= 0 for block in session.memory_plan())
 
 

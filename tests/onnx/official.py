@@ -1,15 +1,18 @@
 """The official test cases of the installed onnx package, by the operator of their first node."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 import glob
 import os
 import warnings
 
+import numpy as np
 import onnx
 from onnx.backend.test.loader import load_model_tests
 from onnx.backend.test.runner import Runner, _normalize_tensor
+
+from rlx.ir.types import dtype_of
 
 
 @lru_cache(maxsize=1)
@@ -47,3 +50,22 @@ def _stored(folder: str, what: str, infos) -> list:
     for i in range(len(glob.glob(os.path.join(folder, f"{what}_*.pb")))):
         Runner._load_proto(None, os.path.join(folder, f"{what}_{i}.pb"), values, infos[i].type)
     return values
+
+
+def check(case, run: Callable[[onnx.ModelProto, list], list]) -> None:
+    """Every output of every data set within the suite's own tolerance."""
+    model = model_of(case)
+    for inputs, expected in data_sets(case, model):
+        outputs = run(model, inputs)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            Runner.assert_similar_outputs([_readable(x) for x in expected],
+                                          [_readable(x) for x in outputs], case.rtol, case.atol)
+
+
+def _readable(x):
+    """8-bit floats as float32: the suite cannot compare all of them, not even with themselves."""
+    if isinstance(x, np.ndarray) and x.dtype.kind == "V" and x.dtype.itemsize == 1 and (
+            dtype_of(x.dtype).is_float):
+        return x.astype(np.float32)
+    return x

@@ -1,10 +1,7 @@
 """The official node tests through importer, passes and the NumPy references, without C++."""
 
-import warnings
-
 import numpy as np
 import onnx
-from onnx.backend.test.runner import Runner
 import pytest
 
 from rlx.errors import UnsupportedError
@@ -12,10 +9,9 @@ from rlx.importer.importer import Facts, import_model
 from rlx.importer.reader import read
 from rlx.ir.build import Specialise
 from rlx.ir.evaluate import AssumptionFailed, evaluate_graph
-from rlx.ir.types import dtype_of
 from rlx.ir.verify import verify
 from rlx.passes import run_pipeline
-from tests.onnx.official import cases_by_operator, data_sets, model_of
+from tests.onnx.official import cases_by_operator, check
 
 OPERATORS = sorted({s.name for s in onnx.defs.get_all_schemas() if s.domain == ""})
 
@@ -36,7 +32,7 @@ def test_official_cases(operator):
             print(f"left out: {case.name}: {EXCEPTIONS[case.name]}")
             continue
         try:
-            check(case)
+            check(case, run)
         except UnsupportedError as error:
             unsupported.append(f"{case.name}: {error}")
         except Exception as error:  # noqa: BLE001 - every failure is listed
@@ -45,25 +41,6 @@ def test_official_cases(operator):
     if len(unsupported) == len(cases):
         pytest.skip(unsupported[0])
     print(*unsupported, sep="\n")
-
-
-def check(case) -> None:
-    """Every output of every data set within the suite's own tolerance."""
-    model = model_of(case)
-    for inputs, expected in data_sets(case, model):
-        outputs = run(model, inputs)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            Runner.assert_similar_outputs([_readable(x) for x in expected],
-                                          [_readable(x) for x in outputs], case.rtol, case.atol)
-
-
-def _readable(x):
-    """8-bit floats as float32: the suite cannot compare all of them, not even with themselves."""
-    if isinstance(x, np.ndarray) and x.dtype.kind == "V" and x.dtype.itemsize == 1 and (
-            dtype_of(x.dtype).is_float):
-        return x.astype(np.float32)
-    return x
 
 
 def run(model: onnx.ModelProto, inputs: list) -> list:

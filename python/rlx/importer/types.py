@@ -20,7 +20,9 @@ def type_of(proto: onnx.TypeProto, rank: Callable[[], int]) -> Type:
         if inner.WhichOneof("value") == "tensor_type":
             tensor = inner.tensor_type
             known = tensor.HasField("shape")
-            return SequenceType(DType(tensor.elem_type), len(tensor.shape.dim) if known else None)
+            # Exporters write an empty shape for elements of any rank.
+            rank = len(tensor.shape.dim) or None if known else None
+            return SequenceType(DType(tensor.elem_type), rank)
         raise UnsupportedError(f"sequences of {inner.WhichOneof('value')} are not supported")
     if kind == "optional_type":
         return OptionalType(type_of(proto.optional_type.elem_type, rank))

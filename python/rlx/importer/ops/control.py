@@ -6,7 +6,7 @@ from rlx.errors import Error, ModelError, UnsupportedError
 from rlx.importer.context import Child, joined_type
 from rlx.importer.registry import op
 from rlx.importer.scope import Scope
-from rlx.ir.build import DType, If, Loop, Scan, TensorType, Value
+from rlx.ir.build import DType, If, Loop, Scan, TensorType, Value, symbols_of
 
 UNROLL_LIMIT = 8  # trips of a constant Loop that are inlined rather than run as a stage
 
@@ -59,7 +59,8 @@ def loop(b, trip_count=None, cond=None, *carried, body):
     scans = child.outputs[1 + count:]
     for v in scans:
         value = Value(v.type)
-        value.type = TensorType(v.dtype, (value.dim(0), *_slice_dims(child, v, value, 0)))
+        dims = _slice_dims(child, v, value, 0, types)
+        value.type = TensorType(v.dtype, (value.dim(0), *dims))
         outputs.append(value)
     prim = Loop(child.graph, count, len(scans))
     return b.stage(prim, [trip_count, cond, *carried, *child.captures], outputs)
@@ -82,7 +83,7 @@ def scan(b, *inputs, body, num_scan_inputs, scan_input_axes=(), scan_input_direc
         length = b.same_dim(length, v.shape[a], "the lengths of Scan inputs")
     for v, a in zip(rest, out_axes):
         value = Value(v.type)
-        dims = _slice_dims(child, v, value, a)
+        dims = _slice_dims(child, v, value, a, [])
         value.type = TensorType(v.dtype, (*dims[:a], length, *dims[a:]))
         outputs.append(value)
     prim = Scan(child.graph, n, m, tuple(axes), _flags(scan_input_directions, m),
@@ -135,9 +136,12 @@ def _carried_outputs(child: Child, starts: list[Value], ends: list[Value]) -> li
     return outputs
 
 
-def _slice_dims(child: Child, v: Value, value: Value, axis: int) -> list:
-    """The outer dims of a slice that is stacked on `axis` of `value`."""
-    dims = child.outside(v.type).shape
+def _slice_dims(child: Child, v: Value, value: Value, axis: int, types: list) -> list:
+    """The outer dims of a slice that is stacked on `axis` of `value`; one that follows a carried
+    dim which changes in the loop (see _forget) is known only afterwards."""
+    changing = {s for t in types if isinstance(t, TensorType) for d in t.shape
+                for s in symbols_of(d) if isinstance(s.value, _StandIn)}
+    dims = [None if symbols_of(d) & changing else d for d in child.outside(v.type).shape]
     return [value.dim(k + (k >= axis)) if d is None else d for k, d in enumerate(dims)]
 
 
@@ -156,11 +160,17 @@ def _changed_dims(before: list[Value], after: list[Value]) -> list[tuple[int, ..
     return result
 
 
+class _StandIn(Value):
+    """Whose dims a carried value has inside the loop; no value of the graph outside."""
+
+    __slots__ = ()
+
+
 def _forget(type, axes: tuple[int, ...]):
     """type with fresh symbols at the given axes, so that they may change in the loop."""
     if not axes:
         return type
-    stand_in = Value(type)
+    stand_in = _StandIn(type)
     dims = tuple(stand_in.dim(k) if k in axes else d for k, d in enumerate(type.shape))
     return TensorType(type.dtype, dims)
 
