@@ -18,6 +18,7 @@ OPERATORS = sorted({s.name for s in onnx.defs.get_all_schemas() if s.domain == "
 # Cases whose expected values are not the operator's: name -> reason, printed when left out.
 EXCEPTIONS = {
     "test_attention_4d_causal_fp16": "expects the roundings of half arithmetic in its own order",
+    "test_dynamicquantizelinear": "expects a tie of float32 that float64 decides otherwise",
 }
 
 
