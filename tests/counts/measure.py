@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,7 @@ def cases() -> dict[str, Case]:
     return found
 
 
-def measure(case: Case) -> dict[str, int]:
+def measure(case: Case) -> dict[str, Any]:
     """The counts of a first run and the re-entries of a second one."""
     session, given = case()
     with session:
@@ -84,7 +85,13 @@ def _real(folder: Path) -> Case:
     return load
 
 
-def stored() -> dict[str, dict[str, int]]:
+def instruction_set() -> str:
+    """What kernels choose their tiles by, and with them the bytes of workspaces."""
+    flags = Path("/proc/cpuinfo").read_text().split() if Path("/proc/cpuinfo").exists() else []
+    return next((isa for isa in ("avx512f", "avx2") if isa in flags), "other")
+
+
+def stored() -> dict[str, dict[str, Any]]:
     return json.loads(TABLE.read_text())
 
 
@@ -93,7 +100,7 @@ def main(names: list[str]) -> Iterator[str]:
     table = stored() if TABLE.exists() else {}
     for name, case in cases().items():
         if not names or name in names:
-            table[name] = measure(case)
+            table[name] = {**measure(case), "isa": instruction_set()}
             yield f"{name}: {table[name]}"
             TABLE.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n")
 

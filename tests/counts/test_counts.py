@@ -1,11 +1,12 @@
-"""Every model takes as many steps, stages, calls of Python and bytes as counts.json says.
+"""No model takes more steps, stages, calls of Python or bytes than counts.json says.
 
-Fewer: run `python -m tests.counts MODEL` and commit. More: only with its reason in RAISED.
+After a change that takes fewer: `python -m tests.counts MODEL`, and commit the table. A row may
+only be raised together with its reason in RAISED.
 """
 
 import pytest
 
-from tests.counts.measure import cases, measure, stored
+from tests.counts.measure import REAL, cases, instruction_set, measure, stored
 
 # model -> why its row was raised when it last was.
 RAISED: dict[str, str] = {}
@@ -13,14 +14,18 @@ RAISED: dict[str, str] = {}
 
 @pytest.mark.parametrize("name", sorted(cases()))
 def test_counts(name):
-    expected = stored().get(name)
-    assert expected is not None, f"no row: python -m tests.counts {name}"
-    assert measure(cases()[name]) == expected
+    row = stored().get(name)
+    assert row is not None, f"no row: python -m tests.counts {name}"
+    found = measure(cases()[name])
+    if row["isa"] != instruction_set():
+        print("arena bytes were measured with", row["isa"])
+        del found["arena_bytes"]
+    more = {key: (row[key], n) for key, n in found.items() if n > row[key]}
+    assert not more, f"(stored, found): {more}"
 
 
-def test_the_table_has_no_row_without_a_model():
-    from tests.counts.measure import REAL
-    assert stored().keys() <= cases().keys() | set(REAL)
+def test_the_table_fits_the_models():
+    assert stored().keys() <= cases().keys() | REAL.keys() and RAISED.keys() <= stored().keys()
 
 
 def test_repeated_runs_stay_in_the_core():
