@@ -115,8 +115,9 @@ class _Absorber:
 
     def norm_prologue(self, node: Node, region_node: Node, alone: bool, gone: set[int]) -> None:
         """The normalised input is read first; its value stays an output when others need it."""
+        shape, dtype = tuple(region_node.prim.shape), node.inputs[0].dtype
         whole = [k for k, v in enumerate(region_node.inputs)
-                 if v.dtype is node.inputs[0].dtype and tuple(v.shape) == tuple(region_node.prim.shape)
+                 if v.dtype is dtype and tuple(v.shape) == shape
                  and is_identity(region_node.prim.accesses[k])]
         others = [r for r in self.readers.get(node.inputs[0].id, ()) if r is not node]
         nodes = self.graph.nodes
