@@ -1,4 +1,4 @@
-// An immutable program: values, expressions, guards and stages. Written by python/rlx/emit.py,
+// An immutable program: values, expressions, guards and stages. Written by python/rlx/emit,
 // shared by every Plan and Context made from it; knows nothing of devices.
 #pragma once
 
@@ -18,7 +18,8 @@ using ValueId = int32_t;  // -1: absent
 
 enum class ValueKind : uint8_t { tensor, sequence, optional };
 
-// Immutable bytes of a weight, kept alive by `owner`; `source` identifies equal weights.
+// Immutable bytes of a weight, kept alive by `owner`; `source` identifies equal weights. Those of
+// 64 KiB or more may lie at any address: pack or copy them, or read them bytewise.
 struct Constant {
   const void* data = nullptr;
   size_t bytes = 0;
@@ -136,7 +137,9 @@ struct Program {
   std::vector<Guard> guards;
   std::vector<Value> values;
   std::vector<Constant> constants;
-  std::vector<std::string> strings;        // a string constant holds int64 indices into this
+  // A string constant holds int64 indices into this. Children number alike: the table of a child
+  // is the beginning of its parent's.
+  std::vector<std::string> strings;
   std::vector<StatePair> states;
   std::vector<ValueId> inputs, outputs;
   std::vector<std::string> input_names, output_names;

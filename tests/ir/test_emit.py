@@ -242,6 +242,24 @@ def test_strings_become_ids():
     assert ids == [[0, 1], [1, 2]]
 
 
+def test_children_number_strings_as_their_parent():
+    graph = with_if()
+    b = builder()
+    prim = graph.nodes[1].prim
+    for child, word in ((prim.then_graph, "then"), (prim.else_graph, "else")):
+        child.outputs.append(b.const(np.array([word], object), DType.STRING))
+    out = Value(TensorType(DType.STRING, (1,)))
+    graph.nodes[1].outputs.append(out)
+    last = b.const(np.array(["else", "last"], object), DType.STRING)
+    graph.outputs += [out, last]
+    made = emit(graph)
+    stage = made.stages[1]
+    assert made.strings == ["then", "else", "last"]
+    assert (stage.then_program.strings, stage.else_program.strings) == (["then"], ["then", "else"])
+    assert stage.else_program.constants[0].array.tolist() == [1]
+    assert made.constants[0].array.tolist() == [1, 2]
+
+
 def test_sequences_and_host_functions():
     b = builder()
     x = vector(b, dtype=DType.STRING)

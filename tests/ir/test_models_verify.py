@@ -12,7 +12,7 @@ from rlx.ir.verify import verify
 from rlx.passes import PIPELINE
 
 # Only these need the values of a run to bind: two Loops, and the count of boxes kept.
-STAGES = {"tagger": ["Segment", "Loop", "Segment", "Loop", "Segment"], 
+STAGES = {"tagger": ["Segment", "Loop", "Segment", "Loop", "Segment"],
           "yolo": ["Segment", "Segment"]}
 
 
