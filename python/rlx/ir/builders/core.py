@@ -181,6 +181,8 @@ class CoreBuilder:
         if v.producer is not None or v.is_const or v.exprs is None or v in self.graph.inputs:
             return v
         elements = v.exprs
+        if any(s.value is v for s in symbols_of(elements[0] if elements else 0)):
+            return v  # its own elements as symbols: it exists, captured from an outer graph
         ops = [RegionOp("dim", v.dtype, imm=e) for e in elements]
         if len(elements) > 1:
             flat = self._flat_index(ops, v.shape)
