@@ -1,4 +1,4 @@
-"""What a caller may pass: containers, array-likes, dtypes and layouts, `out`; and what is refused."""
+"""What a caller may pass: containers, array-likes, dtypes, layouts, `out`; and what is refused."""
 
 import array
 

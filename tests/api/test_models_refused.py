@@ -52,7 +52,8 @@ def written_twice():
 CASES = [(cyclic, rlx.ModelError, "b"), (undefined, rlx.ModelError, "nowhere"),
          (unknown_operator, rlx.UnsupportedError, "Frobnicate"),
          (unknown_domain, rlx.UnsupportedError, "acme"),
-         (unknown_attribute, rlx.UnsupportedError, "slope"), (missing_input, rlx.ModelError, "Add_y"),
+         (unknown_attribute, rlx.UnsupportedError, "slope"),
+         (missing_input, rlx.ModelError, "Add_y"),
          (wrong_types, rlx.ModelError, "Add_y"),
          (shapes_that_cannot_fit, rlx.ModelError, "Add_y"), (written_twice, rlx.ModelError, "y")]
 

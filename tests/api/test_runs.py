@@ -146,8 +146,9 @@ def test_passes_can_be_switched_off():
 
 
 def test_memory_limit():
-    wide = model([node("MatMul", "x w", "a"), node("Softmax", "a", "b"), node("MatMul", "b w", "y")],
-                 [value("x", F, ["n", 64])], [value("y")], {"w": np.ones((64, 64), np.float32)})
+    nodes = [node("MatMul", "x w", "a"), node("Softmax", "a", "b"), node("MatMul", "b w", "y")]
+    weights = {"w": np.ones((64, 64), np.float32)}
+    wide = model(nodes, [value("x", F, ["n", 64])], [value("y")], weights)
     with rlx.load(wide, memory_limit=1 << 16) as session:
         session.run(arange(4, 64))
         with pytest.raises(rlx.MemoryLimitError):

@@ -66,11 +66,11 @@ def test_decoding_64_tokens():
         state = session.state(PAIRS, axis=2, capacity=128)
         plain = {name: given[name] for name in PAIRS}
         for step in range(65):
-            feeds = {name: given[name] for name in ("input_ids", "attention_mask", "position_ids")} \
-                if step == 0 else {
-                    "input_ids": ids[:, step - 1:step],
-                    "attention_mask": np.ones((1, 5 + step), np.int64),
-                    "position_ids": np.array([[4 + step]])}
+            feeds = {"input_ids": ids[:, step - 1:step],
+                     "attention_mask": np.ones((1, 5 + step), np.int64),
+                     "position_ids": np.array([[4 + step]])}
+            if step == 0:
+                feeds = {name: given[name] for name in feeds}
             found = session.run(feeds, state=state)
             assert found.keys() == {"logits"}
             if step in (0, 1, 2, 33, 64):

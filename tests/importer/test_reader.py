@@ -101,7 +101,8 @@ def test_a_given_proto_is_left_alone():
 
 
 @pytest.mark.parametrize("given", [None, 3, ["m.onnx"], onnx.GraphProto(), io.StringIO("text"),
-                                   memoryview(bytes(100))[::2]], ids=repr)
+                                   memoryview(bytes(100))[::2]],
+                         ids=["none", "number", "list", "graph", "text", "strided"])
 def test_what_is_no_model(given):
     with pytest.raises(InputError):
         read(given)
