@@ -64,7 +64,10 @@ def check(case, run: Callable[[onnx.ModelProto, list], list]) -> None:
 
 
 def _readable(x):
-    """8-bit floats as float32: the suite cannot compare all of them, not even with themselves."""
+    """8-bit floats as float32, scalars in sequences as vectors: the suite cannot compare all of
+    them, not even with themselves."""
+    if isinstance(x, list):
+        return [np.atleast_1d(e) if isinstance(e, (np.ndarray, np.generic)) else e for e in x]
     if isinstance(x, np.ndarray) and x.dtype.kind == "V" and x.dtype.itemsize == 1 and (
             dtype_of(x.dtype).is_float):
         return x.astype(np.float32)
