@@ -10,6 +10,7 @@ import pytest
 import models
 import rlx
 from tests.api.toys import F, model, node, value
+from tests.tolerance import tolerance
 
 ROUNDS, CALLS = 30, 200
 
@@ -36,8 +37,8 @@ def ratio(ours, theirs, calls: int = CALLS) -> float:
 
 def pair(made, given):
     session, other = rlx.load(made, threads=1), peer(made)
-    np.testing.assert_allclose(session.run(given)["y"], other.run(None, given)[0], rtol=1e-4,
-                               atol=1e-5)
+    np.testing.assert_allclose(session.run(given)["y"], other.run(None, given)[0],
+                               **tolerance("rounded", "float32"))
     return (lambda: session.run(given)), (lambda: other.run(None, given))
 
 
