@@ -1,7 +1,12 @@
 // Log-sum-exp, and the table that finds the loops of each kind and type.
 #pragma once
 
-#include "cpu/kernels/reduce_body.h"
+#include <cstring>
+#include <type_traits>
+
+#include "cpu/kernels/reduce_extremes.h"
+#include "cpu/kernels/reduce_sums.h"
+#include "cpu/kernels/vecmath.h"
 
 namespace rlx::cpu {
 namespace {

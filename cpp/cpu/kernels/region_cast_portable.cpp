@@ -1,5 +1,6 @@
 // Casts and conversions of storage types for any CPU.
 #include "cpu/kernels/region_cast_body.h"
+#include "cpu/kernels/region_storage_body.h"
 
 namespace rlx::cpu {
 
