@@ -1,4 +1,8 @@
 // Matrix products: our packed kernel with the epilogue inside it, or plain loops.
+//
+// oneDNN is not asked: on one AVX2 core its f32 product (gemm:jit, which packs nothing) takes 0.55
+// ms for 16 x 768 x 768 against our 0.53, 3.1 against 2.7 for 16 x 3072 x 768, 1.28 against 1.34
+// for 1 x 8000 x 768. It is ahead at 4 x 768 x 768 (0.12 against 0.21), behind at 1 (0.05, 0.04).
 #include <algorithm>
 #include <optional>
 
