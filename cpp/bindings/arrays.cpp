@@ -152,6 +152,10 @@ PyObject* new_array(DType dtype, std::span<const int64_t> shape) {
   const auto* dims = reinterpret_cast<const Py_intptr_t*>(shape.data());
   PyObject* array = numpy().PyArray_NewFromDescr_(numpy().PyArray_Type_, descr, int(shape.size()),
                                                   dims, nullptr, nullptr, 0, nullptr);
+  if (!array && PyErr_ExceptionMatches(PyExc_MemoryError)) {
+    PyErr_Clear();
+    throw Error(ErrorKind::memory_limit, "an array that is returned does not fit in memory");
+  }
   if (!array) throw py::error_already_set();
   return array;
 }

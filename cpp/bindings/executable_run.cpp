@@ -1,4 +1,6 @@
 // One run from Python: feeds in, arrays out, the GIL released while long work is done.
+#include <pybind11/stl.h>
+
 #include <cstring>
 
 #include "bindings/executable.h"
@@ -192,7 +194,9 @@ RunCall parse(PyObject* const* args, Py_ssize_t count, PyObject* names) {
   if (!call.feeds) throw py::type_error("run() needs feeds");
   if (call.out == Py_None) call.out = nullptr;
   if (call.state == Py_None) call.state = nullptr;
-  if (call.out && !PyDict_Check(call.out)) throw py::type_error("out must be a dict of arrays");
+  if (call.out && !PyDict_Check(call.out)) {
+    throw Error(ErrorKind::input, "out must be a dict of arrays");
+  }
   return call;
 }
 

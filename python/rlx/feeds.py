@@ -67,15 +67,16 @@ def convert(x: Any) -> Any:
         return [convert(v) for v in x]
     if isinstance(x, list) and not x:
         return x
-    if hasattr(x, "__array__"):
-        return np.asarray(x)
-    if hasattr(x, "__dlpack__"):
+    if not hasattr(x, "__array__") and hasattr(x, "__dlpack__"):
         try:
             return np.from_dlpack(x)
-        except (BufferError, RuntimeError, TypeError) as error:
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:
             raise InputError(f"cannot read this {type(x).__name__} on the host: {error}",
                              remedy="copy it to the CPU first") from error
-    array = np.asarray(x)
+    try:
+        array = np.asarray(x)
+    except (RuntimeError, TypeError, ValueError) as error:  # ragged lists, failing __array__
+        raise InputError(f"cannot make an array of this {type(x).__name__}: {error}") from error
     if array.dtype == object and not _is_text(array):
         raise InputError(f"cannot make an array of {type(x).__name__}")
     return array

@@ -7,6 +7,9 @@ from dataclasses import dataclass, fields
 from rlx.errors import InputError
 
 
+_LARGEST = {"threads": 2**31 - 1, "plan_cache_bytes": 2**63 - 1, "memory_limit": 2**63 - 1}
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """How a model is compiled and run.
@@ -34,10 +37,14 @@ class Options:
             if name not in known:
                 raise InputError(f"unknown option {name!r}", expected=", ".join(known))
             if name == "disable":
+                if not isinstance(value, (tuple, list)) or not all(type(v) is str for v in value):
+                    raise InputError("option 'disable' is no list of names", got=repr(value))
                 given[name] = tuple(value)
             elif not isinstance(value, type(known[name])):
                 raise InputError(f"option {name!r} has the wrong type",
                                  expected=type(known[name]).__name__, got=repr(value))
-        if given.get("threads", 0) < 0:
-            raise InputError("option 'threads' is negative", got=given["threads"])
+        for name, largest in _LARGEST.items():
+            if not 0 <= given.get(name, 0) <= largest:
+                raise InputError(f"option {name!r} is out of range",
+                                 expected=f"0 to {largest}", got=given[name])
         return cls(**given)

@@ -75,12 +75,14 @@ class _Importer:
 
     def input(self, name: str, proto) -> Value:
         value = Value(TensorType(None, ()), name)
-        value.type = type_of(proto, lambda: self.rank(value))
-        if isinstance(value.type, OptionalType):
+        present = True
+        if proto.HasField("optional_type"):
             if name not in self.facts.present:
                 raise Specialise("presence", value, "an optional input decides the program")
-            if self.facts.present[name]:
-                value.type = value.type.element
+            present = self.facts.present[name]
+        value.type = type_of(proto, lambda: self.rank(value) if present else 0)
+        if isinstance(value.type, OptionalType) and present:
+            value.type = value.type.element
         if isinstance(value.type, SequenceType) and name in self.facts.ranks:
             value.type = SequenceType(value.type.dtype, self.facts.ranks[name])
         return value

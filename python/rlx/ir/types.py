@@ -9,6 +9,7 @@ from typing import Union
 import ml_dtypes
 import numpy as np
 
+from rlx.errors import ModelError
 from rlx.ir.expr import Expr, as_int
 
 Dim = Union[int, Expr]
@@ -43,6 +44,10 @@ class DType(enum.IntEnum):
     FLOAT8E8M0 = 24
     UINT2 = 25
     INT2 = 26
+
+    @classmethod
+    def _missing_(cls, value):
+        raise ModelError("there is no such element type", got=value)
 
     @property
     def numpy(self) -> np.dtype:

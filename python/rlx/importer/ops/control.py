@@ -46,13 +46,15 @@ def loop(b, trip_count=None, cond=None, *carried, body):
         return _unrolled(b, trips, carried, body)
     types = [v.type for v in carried]
     scalar = [TensorType(DType.INT64, ()), TensorType(DType.BOOL, ())]
+    free: list[tuple[int, ...]] = [()] * count  # axes that have dims of their own in the loop
     for _ in range(4):
         child = b.child(body, scalar + types)
-        changed = _changed_dims(child.inputs[2:], child.outputs[1:1 + count])
+        changed = _changed_dims(child.inputs[2:], child.outputs[1:1 + count], free)
         if not any(changed):
             break
         types = [_forget(t, axes) if isinstance(t, TensorType) else end.type
                  for t, axes, end in zip(types, changed, child.outputs[1:])]
+        free = [known + new for known, new in zip(free, changed)]
     else:
         raise UnsupportedError("the types of the loop's carried values do not settle")
     outputs = _carried_outputs(child, carried, child.outputs[1:1 + count])
@@ -131,7 +133,11 @@ def _carried_outputs(child: Child, starts: list[Value], ends: list[Value]) -> li
     outputs = []
     for start, end in zip(starts, ends):
         value = Value(start.type)
-        value.type = joined_type([start.type, child.outside(end.type)], value, "carried value")
+        if isinstance(start.type, TensorType):
+            value.type = joined_type([start.type, child.outside(end.type)], value,
+                                     "carried value")
+        else:  # an empty sequence learns its rank in the body
+            value.type = end.type
         outputs.append(value)
     return outputs
 
@@ -145,10 +151,11 @@ def _slice_dims(child: Child, v: Value, value: Value, axis: int, types: list) ->
     return [value.dim(k + (k >= axis)) if d is None else d for k, d in enumerate(dims)]
 
 
-def _changed_dims(before: list[Value], after: list[Value]) -> list[tuple[int, ...]]:
-    """For each carried value the axes whose dim is not the same after one iteration."""
+def _changed_dims(before: list[Value], after: list[Value], free) -> list[tuple[int, ...]]:
+    """For each carried value the axes, not yet free, whose dim an iteration changes. A symbol
+    counts too: a captured value of the same dim keeps it."""
     result = []
-    for x, y in zip(before, after):
+    for x, y, known in zip(before, after, free):
         if not isinstance(x.type, TensorType):
             result.append(() if x.type == y.type else (0,))
             continue
@@ -156,7 +163,7 @@ def _changed_dims(before: list[Value], after: list[Value]) -> list[tuple[int, ..
             raise UnsupportedError("a carried value changes its rank or type in the loop",
                                    expected=str(x.type), got=str(y.type))
         result.append(tuple(k for k, (p, q) in enumerate(zip(x.shape, y.shape))
-                            if p is not q and p != q and isinstance(p, int)))
+                            if k not in known and p is not q and p != q))
     return result
 
 

@@ -38,6 +38,9 @@ def _parse(equation: str, xs) -> tuple[list[list[str]], list[str]]:
     else:
         letters = [c for t in terms for c in t if not c.startswith(".")]
         result = dots + sorted(c for c in set(letters) if letters.count(c) == 1)
+    unknown = [c for c in result if not any(c in term for term in terms)]
+    if unknown or len(set(result)) < len(result):
+        raise ModelError("a label of the result is repeated or in no operand", got=equation)
     return terms, result
 
 

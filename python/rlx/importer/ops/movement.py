@@ -7,6 +7,7 @@ from rlx.importer.registry import op
 from rlx.ir.build import DType, Expr, apply
 
 _INT_MAX = 2**63 - 1
+_LONGEST_STEP = 1 << 40  # longer than any axis; index arithmetic with it does not overflow
 
 
 @op("Transpose", since=1)
@@ -20,6 +21,8 @@ def transpose(b, x, *, perm=None):
 
 @op("Concat", since=4)
 def concat(b, *xs, axis: int):
+    if not xs:
+        raise ModelError("Concat has no inputs")
     return b.concat(list(xs), axis)
 
 
@@ -82,6 +85,7 @@ def _slice(b, x, starts, ends, axes, steps):
     for start, end, axis, step in zip(starts, ends, axes, steps):
         k = b.axis(axis, x.rank)
         b.guard(apply("ne", step, 0), f"step {step} of axis {k} is 0")
+        step = _clamp_step(step)
         begin[k], extent[k] = _range(x.shape[k], start, end, step)
         stride[k] = step
     return b.slice(x, begin, stride, extent)
@@ -118,6 +122,10 @@ def _clamp(index, low, high):
     if index is high:
         return high
     return apply("min", apply("max", index, low), high)
+
+
+def _clamp_step(step):
+    return apply("min", apply("max", step, -_LONGEST_STEP), _LONGEST_STEP)
 
 
 @op("Pad", since=11)

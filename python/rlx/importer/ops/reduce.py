@@ -46,6 +46,8 @@ for _name, _kind in _KINDS.items():
 
 def _arg(kind: str):
     def function(b, x, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0):
+        if x.rank == 0:  # a scalar counts as one element
+            x, keepdims = b.reshape(x, (1,)), 0
         return b.reduce(kind, x, (axis,), bool(keepdims), select_last_index=select_last_index)
     return function
 

@@ -132,7 +132,9 @@ def range_(b, start, limit, delta, *, stash_type: int = 1):
     (s,), (e,), (d,) = (b.numbers(v) for v in (start, limit, delta))
     b.guard(apply("ne", d, 0), "delta of Range is 0")
     if start.dtype.is_float:
-        count = apply("to_int", apply("ceil", apply("div", apply("sub", e, s), d)))
+        steps = apply("div", apply("sub", e, s), d)
+        b.guard(apply("lt", steps, float(1 << 62)), "the length of Range is not finite")
+        count = apply("to_int", apply("ceil", steps))
     else:  # ceil((limit - start) / delta) in integers
         count = apply("sub", 0, apply("floordiv", apply("sub", s, e), d))
     count = apply("max", 0, count)
@@ -156,9 +158,9 @@ def eye_like(b, x, *, dtype: int | None = None, k: int = 0):
 @op("Trilu", since=14)
 def trilu(b, x, k=None, *, upper: int = 1):
     row, column = b.iota(x.shape, x.rank - 2), b.iota(x.shape, x.rank - 1)
-    if k is not None:
-        row = b.scalar("add", row, b.reshape(k, ()))
-    keep = b.scalar("ge" if upper else "le", column, row)
+    k = b.const(0, DType.INT64) if k is None else b.reshape(k, ())
+    # k is not added to row: it may be as large as int64 goes.
+    keep = b.scalar("ge" if upper else "le", b.scalar("sub", column, row), k)
     zero = b.const(False if x.dtype is DType.BOOL else 0, x.dtype)
     return b.select(keep, x, zero)
 

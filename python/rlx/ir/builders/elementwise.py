@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlx.errors import ModelError
+from rlx.errors import ModelError, UnsupportedError
 from rlx.ir.builders.core import TRACKED_LIMIT, TRACKED_TYPES, CoreBuilder
 from rlx.ir.expr import Number, apply, as_int, product
 from rlx.ir.graph import Value
@@ -18,6 +18,7 @@ _ON_NUMBERS = {
 }
 
 
+_ON_STRINGS = frozenset({"eq", "select"})  # strings are ids: equal or not, in no order
 _ROUND_MODES = {"up": 0, "down": 2, "nearest": 4}  # bits of a cast's imm
 
 
@@ -34,6 +35,8 @@ class ElementwiseBuilder(CoreBuilder):
         if dtype is None:
             dtype = SCALAR_OPS[op].result_dtype(xs[-1].dtype)
         self._same_dtype(op, xs[1:] if op == "select" else xs)
+        if xs[-1].dtype is DType.STRING and op not in _ON_STRINGS:
+            raise ModelError(f"{op} is not defined for strings")
         found = self._on_numbers(op, xs, dtype)
         if found is not None:
             return self.tracked(*found, lambda: self._region(op, xs, dtype))
@@ -61,6 +64,9 @@ class ElementwiseBuilder(CoreBuilder):
         if round_mode not in _ROUND_MODES:
             raise ModelError("unknown round_mode of Cast", expected=list(_ROUND_MODES),
                              got=round_mode)
+        if DType.STRING in (x.dtype, dtype):
+            raise UnsupportedError("Cast between strings and other types is not supported",
+                                   got=f"{x.dtype.name} to {dtype.name}")
         numbers = self.numbers_or_none(x)
         if numbers is not None and dtype in TRACKED_TYPES:
             return self.tracked((_cast_number(n, x.dtype, dtype) for n in numbers), dtype,

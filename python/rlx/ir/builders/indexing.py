@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rlx.errors import UnsupportedError
 from rlx.ir.builders.core import CoreBuilder
 from rlx.ir.expr import Number, Symbol, apply, product, symbol
 from rlx.ir.graph import Value
@@ -45,6 +46,8 @@ class IndexingBuilder(CoreBuilder):
                 reduction: str = "none") -> Value:
         """ONNX ScatterElements ("elements") or ScatterND ("nd")."""
         axis = self.axis(axis, data.rank) if kind == "elements" else 0
+        depth = indices.shape[-1] if kind == "nd" and indices.rank else 0
+        self.guard(apply("le", depth, data.rank), "indices reach past the data's rank")
         return self.node(Scatter(kind, axis, reduction), [data, indices, updates], [data.type])[0]
 
     def topk(self, x: Value, k: Number, axis: int, largest=True, sorted=True) -> list[Value]:
@@ -86,6 +89,8 @@ class IndexingBuilder(CoreBuilder):
 
     def unique(self, x: Value, axis: int | None, sorted: bool) -> list[Value]:
         """ONNX Unique -> [y, first indices, inverse, counts]."""
+        if x.dtype is DType.STRING and sorted:
+            raise UnsupportedError("strings cannot be sorted", remedy="Unique with sorted=0")
         axis = -1 if axis is None else self.axis(axis, x.rank)
         length = product(x.shape) if axis < 0 else x.shape[axis]
 
