@@ -132,8 +132,8 @@ class Session:
                 x = self._executable(facts, (name,)).run(given)[name]
             elif given.get(name) is not None:
                 x = given[name]
-            elif ("presence", name) in self._needs:
-                continue  # an absent optional has no rank, shape or value
+            elif ("presence", name) in self._needs or name in graph.defaults:
+                continue  # an absent optional has none of them, a default knows its own
             else:
                 raise InputError(f"input {name!r} is missing", expected=", ".join(graph.inputs))
             if isinstance(x, list):

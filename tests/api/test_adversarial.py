@@ -56,6 +56,14 @@ def test_absent_optional_of_unknown_rank():
         assert session.run({})["y"].item() is False
 
 
+def test_default_of_unknown_rank_returns():
+    made = model([node("Add", "x w", "y")], [value("x", F, [2]), value("w", F)], [value("y")],
+                 {"w": np.ones(2, np.float32)})
+    with rlx.load(made) as session:
+        for given, expected in (({}, [1, 2]), ({"w": np.float32(5)}, [5, 6]), ({}, [1, 2])):
+            assert session.run({"x": arange(2)} | given)["y"].tolist() == expected
+
+
 @pytest.mark.parametrize("start, end, step, expected", [
     (INT_MIN, INT_MAX, INT_MAX, [0]), (0, INT_MAX, INT_MAX, [0]),
     (INT_MAX, INT_MIN, INT_MIN, [4]), (INT_MAX, INT_MIN, -3, [4, 1]),
