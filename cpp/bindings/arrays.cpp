@@ -1,43 +1,12 @@
-// Conversions between NumPy arrays and tensors.
+// NumPy arrays as tensors of a run, and new arrays for its outputs.
 #include "bindings/arrays.h"
 
-#include <array>
-#include <cstring>
-
 #include "core/error.h"
-#include "exec/numbers.h"
 
 namespace rlx::bindings {
 namespace {
 
 using py::detail::npy_api;
-
-// Indexed by DType. Taken from rlx.ir.types, the one table; kept for the life of the process.
-const std::array<PyObject*, dtype_count>& descriptors() {
-  static const auto table = [] {
-    std::array<PyObject*, dtype_count> found{};
-    const py::object dtypes = py::module_::import("rlx.ir.types").attr("DType");
-    for (int t = 1; t < dtype_count; ++t) {
-      const bool text = DType(t) == DType::string;
-      py::object descr = text ? py::object(py::dtype("O")) : dtypes(t).attr("numpy");
-      found[size_t(t)] = descr.release().ptr();
-    }
-    return found;
-  }();
-  return table;
-}
-
-bool is_text(PyObject* descr) {
-  const char kind = py::reinterpret_borrow<py::dtype>(descr).kind();
-  return kind == 'O' || kind == 'U' || kind == 'S' || kind == 'T';
-}
-
-std::string text_of_descr(PyObject* descr) { return py::str(py::handle(descr)); }
-
-std::span<const int64_t> shape_of(PyObject* array) {
-  static_assert(sizeof(ssize_t) == sizeof(int64_t));
-  return {reinterpret_cast<const int64_t*>(proxy(array)->dimensions), size_t(proxy(array)->nd)};
-}
 
 bool is_dense(PyObject* array) {
   constexpr int wanted = npy_api::NPY_ARRAY_C_CONTIGUOUS_ | npy_api::NPY_ARRAY_ALIGNED_;
@@ -55,9 +24,12 @@ py::object dense_copy(PyObject* array, PyObject* descr) {
 
 int64_t id_of(PyObject* text, StringTable& strings, const char* name) {
   Py_ssize_t size = 0;
-  if (PyBytes_Check(text)) return strings.id({PyBytes_AS_STRING(text), size_t(PyBytes_GET_SIZE(text))});
+  if (PyBytes_Check(text)) {
+    return strings.id({PyBytes_AS_STRING(text), size_t(PyBytes_GET_SIZE(text))});
+  }
   if (PyUnicode_Check(text)) {
-    if (const char* utf8 = PyUnicode_AsUTF8AndSize(text, &size)) return strings.id({utf8, size_t(size)});
+    const char* utf8 = PyUnicode_AsUTF8AndSize(text, &size);
+    if (utf8) return strings.id({utf8, size_t(size)});
     PyErr_Clear();  // lone surrogates stand for bytes that were no UTF-8
     PyObject* bytes = PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape");
     if (!bytes) throw py::error_already_set();
@@ -91,19 +63,6 @@ void register_not_array(py::module_& module) {
   module.attr("NotArray") = py::handle(not_array);
 }
 
-PyObject* descr_of(DType dtype) { return descriptors()[size_t(dtype)]; }
-
-DType dtype_of(PyObject* descr) {
-  const auto& table = descriptors();
-  for (size_t t = 1; t < table.size(); ++t)
-    if (table[t] == descr) return DType(t);
-  if (is_text(descr)) return DType::string;
-  const py::object native = py::handle(descr).attr("newbyteorder")("=");
-  for (size_t t = 1; t < table.size(); ++t)
-    if (native.equal(py::handle(table[t]))) return DType(t);
-  return DType::none;
-}
-
 void borrow_tensor(PyObject* object, DType expected, const char* name, StringTable* strings,
                    Borrowed& into) {
   if (!numpy().PyArray_Check_(object)) {
@@ -117,7 +76,7 @@ void borrow_tensor(PyObject* object, DType expected, const char* name, StringTab
     dtype = dtype_of(descr);
     if (dtype == DType::none) {
       throw Error(ErrorKind::input, std::string("'") + name + "': ONNX has no such element type")
-          .expected_got(name_of(expected), text_of_descr(descr));
+          .expected_got(name_of(expected), std::string(py::str(py::handle(descr))));
     }
     if (dtype == DType::string && expected == DType::string) {
       return borrow_strings(object, name, strings, into);
@@ -130,18 +89,9 @@ void borrow_tensor(PyObject* object, DType expected, const char* name, StringTab
   into.input = {dtype, shape_of(array), proxy(array)->data};
 }
 
-void borrow_sequence(PyObject* object, DType element, const char* name, StringTable* strings,
-                     Borrowed& into) {
-  into.value = std::make_unique<RunValue>(
-      from_python(object, ValueKind::sequence, element, name, strings));
-  into.input = {};
-  into.input.value = into.value.get();
-}
-
-void borrow_optional(PyObject* object, DType element, const char* name, StringTable* strings,
-                     Borrowed& into) {
-  into.value = std::make_unique<RunValue>(
-      from_python(object, ValueKind::optional, element, name, strings));
+void borrow_container(PyObject* object, ValueKind kind, DType element, const char* name,
+                      StringTable* strings, Borrowed& into) {
+  into.value = std::make_unique<RunValue>(from_python(object, kind, element, name, strings));
   into.input = {};
   into.input.value = into.value.get();
 }
@@ -168,58 +118,6 @@ void fill_strings(PyObject* array, std::span<const int64_t> ids, const StringTab
     if (!made) throw py::error_already_set();
     Py_XSETREF(items[i], made);
   }
-}
-
-py::object to_python(const RunValue& value, const StringTable* strings) {
-  if (const auto* tensor = std::get_if<Tensor>(&value)) {
-    if (tensor->dtype == DType::none) return py::none();
-    auto array = py::reinterpret_steal<py::object>(new_array(tensor->dtype, tensor->shape));
-    if (tensor->dtype == DType::string) {
-      const auto* ids = static_cast<const int64_t*>(tensor->data);
-      fill_strings(array.ptr(), {ids, size_t(element_count(tensor->shape))}, *strings);
-    } else if (const size_t bytes = tensor->bytes()) {
-      std::memcpy(proxy(array.ptr())->data, tensor->data, bytes);
-    }
-    return array;
-  }
-  if (const auto* sequence = std::get_if<Sequence>(&value)) {
-    py::list list;
-    if (sequence->items)
-      for (const RunValue& item : *sequence->items) list.append(to_python(item, strings));
-    return list;
-  }
-  const auto& held = std::get<Optional>(value).value;
-  return held ? to_python(*held, strings) : py::none();
-}
-
-RunValue from_python(PyObject* object, ValueKind kind, DType element, const char* name,
-                     StringTable* strings) {
-  const bool listed = PyList_Check(object) || PyTuple_Check(object);
-  if (kind == ValueKind::optional) {
-    if (object == Py_None) return Optional{};
-    const ValueKind inner = listed ? ValueKind::sequence : ValueKind::tensor;
-    return Optional{std::make_shared<const RunValue>(
-        from_python(object, inner, element, name, strings))};
-  }
-  if (kind == ValueKind::sequence) {
-    if (!listed) {
-      throw Error(ErrorKind::input, std::string("'") + name + "' is a sequence")
-          .expected_got("a list of arrays", Py_TYPE(object)->tp_name);
-    }
-    std::vector<RunValue> items;
-    for (py::handle item : py::reinterpret_borrow<py::sequence>(object)) {
-      items.push_back(from_python(item.ptr(), ValueKind::tensor, element, name, strings));
-    }
-    return Sequence{std::make_shared<const std::vector<RunValue>>(std::move(items))};
-  }
-  Borrowed borrowed;
-  borrow_tensor(object, element, name, strings, borrowed);
-  const Input& in = borrowed.input;
-  if (in.dtype != element) {
-    throw Error(ErrorKind::input, std::string("'") + name + "': wrong element type")
-        .expected_got(name_of(element), name_of(in.dtype));
-  }
-  return copy_of({in.dtype, Dims(in.shape), const_cast<void*>(in.data), nullptr});
 }
 
 }  // namespace rlx::bindings

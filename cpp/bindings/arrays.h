@@ -16,6 +16,11 @@ namespace py = pybind11;
 inline const py::detail::npy_api& numpy() { return py::detail::npy_api::get(); }
 inline py::detail::PyArray_Proxy* proxy(PyObject* array) { return py::detail::array_proxy(array); }
 
+inline std::span<const int64_t> shape_of(PyObject* array) {
+  static_assert(sizeof(ssize_t) == sizeof(int64_t));
+  return {reinterpret_cast<const int64_t*>(proxy(array)->dimensions), size_t(proxy(array)->nd)};
+}
+
 // The NumPy (or ml_dtypes) dtype of an element type, borrowed; object for strings.
 PyObject* descr_of(DType dtype);
 
@@ -36,10 +41,8 @@ struct Borrowed {
 void borrow_tensor(PyObject* object, DType expected, const char* name, StringTable* strings,
                    Borrowed& into);
 // A list or tuple as a Sequence; None or a value as an Optional.
-void borrow_sequence(PyObject* object, DType element, const char* name, StringTable* strings,
-                     Borrowed& into);
-void borrow_optional(PyObject* object, DType element, const char* name, StringTable* strings,
-                     Borrowed& into);
+void borrow_container(PyObject* object, ValueKind kind, DType element, const char* name,
+                      StringTable* strings, Borrowed& into);
 
 // A new array; its memory is not initialised. For strings, of objects.
 PyObject* new_array(DType dtype, std::span<const int64_t> shape);

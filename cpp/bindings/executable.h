@@ -13,6 +13,7 @@ struct Endpoint {  // an input or output of the program
   PyObject* name;  // interned; looked up in dicts by its cached hash
   ValueKind kind;
   DType dtype;
+  const char* text() const { return PyUnicode_AsUTF8(name); }
 };
 
 struct PyExecutable {
@@ -34,6 +35,9 @@ struct PyState {
 // Executable.run(feeds, out=None, state=None) as a raw method: called once for each run, it must
 // cost less than a microsecond.
 extern PyMethodDef run_method;
+
+// Throws Error(input) for a key of `dict` that is no endpoint.
+void reject_unknown(PyObject* dict, const std::vector<Endpoint>& endpoints, const char* what);
 
 // Borrows the program's inputs from a dict, a sequence in their order, or a single array.
 std::vector<Borrowed> borrow_inputs(const PyExecutable& self, PyObject* feeds, bool with_state,

@@ -15,8 +15,9 @@ void call_host(const Host& host, std::span<const RunValue> inputs, std::span<Run
   const py::handle callable(static_cast<PyObject*>(host.callable.get()));
   const py::object returned = callable(*arguments);
   const bool several = PyTuple_Check(returned.ptr()) || PyList_Check(returned.ptr());
-  const auto results = several && outputs.size() != 1 ? py::reinterpret_borrow<py::sequence>(returned)
-                                                      : py::sequence(py::make_tuple(returned));
+  const auto results = several && outputs.size() != 1
+                           ? py::reinterpret_borrow<py::sequence>(returned)
+                           : py::sequence(py::make_tuple(returned));
   if (results.size() != outputs.size()) {
     throw Error(ErrorKind::internal, "host function '" + host.function + "' gave " +
                                          std::to_string(results.size()) + " results, not " +

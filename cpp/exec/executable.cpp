@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <random>
+#include <thread>
 
 #include "core/fork.h"
 #include "exec/active.h"
 #include "exec/run.h"
+#include "exec/state.h"
 
 namespace rlx {
 
@@ -93,27 +95,34 @@ Executable::Executable(ProgramPtr program, std::shared_ptr<const Device> device,
                        std::shared_ptr<Packs> packs, ExecOptions options)
     : shared_(std::move(device), std::move(packs), std::move(options)),
       main_(std::make_unique<Unit>(std::move(program), shared_)),
-      pool_(std::make_unique<Pool>()), generation_(fork_generation()) {}
+      pool_(std::make_unique<Pool>()), generation_(fork_generation()),
+      claimed_(fork_generation()) {}
 
 Executable::~Executable() = default;
 
 // Plans hold library primitives that hang in a forked child, and locks may be held by threads
 // that do not exist here: the child leaves them behind, unfreed, and starts anew.
 void Executable::notice_fork() {
-  uint64_t seen = generation_.load();
-  if (seen == fork_generation()) return;
-  if (!generation_.compare_exchange_strong(seen, fork_generation())) return;
+  const uint64_t now = fork_generation();
+  if (generation_ == now) return;
+  if (claimed_.exchange(now) == now) {  // another thread of this child is at it
+    while (generation_ != now) std::this_thread::yield();
+    return;
+  }
   (void)pool_.release();
   pool_ = std::make_unique<Pool>();
   new std::shared_ptr<Packs>(std::move(shared_.packs));
   shared_.packs = std::make_shared<Packs>();
   main_->forget_plans();
+  generation_ = now;
 }
 
 void Executable::run(std::span<const Input> inputs, OutputSink& sink, StringTable* strings,
                      State* state) {
   notice_fork();
   const ActiveRun active(shared_.threads);
+  std::optional<State::Use> use;
+  if (state) use.emplace(*state);
   const Lease lease(*this, sink);
   RunShared run{*lease.entry->arena, &lease.entry->random, active.threads(), strings, state};
   ++shared_.counters.runs;

@@ -75,7 +75,7 @@ class Executable {
   Shared shared_;
   std::unique_ptr<Unit> main_;
   std::unique_ptr<Pool> pool_;
-  std::atomic<uint64_t> generation_;
+  std::atomic<uint64_t> generation_, claimed_;  // forks noticed, and being dealt with
 };
 
 }  // namespace rlx

@@ -25,7 +25,9 @@ class LoopRun final : public OutputSink {
   void run() {
     int64_t trips = INT64_MAX;
     if (stage_.trip_count >= 0) trips = trip_count();
-    if (stage_.condition >= 0) go_ = truth_of(runner_.tensor(stage_.condition), "a Loop's condition");
+    if (stage_.condition >= 0) {
+      go_ = truth_of(runner_.tensor(stage_.condition), "a Loop's condition");
+    }
     Interruptible user;
     for (iteration_ = 0; iteration_ < trips && go_; ++iteration_) {
       user.check();
@@ -113,7 +115,8 @@ class LoopRun final : public OutputSink {
         const size_t output = 1 + stage_.carried.size() + k;
         stacks_[k].slice = shape_without_running(runner_.child_unit(0), output, inputs_);
       }
-      Tensor all{runner_.facts().value(v).dtype, {stacks_[k].count}, scan_buffer(k).data(), nullptr};
+      Tensor all{runner_.facts().value(v).dtype, {stacks_[k].count}, nullptr, nullptr};
+      all.data = scan_buffer(k).data();
       for (int64_t d : stacks_[k].slice) all.shape.push_back(d);
       runner_.define(v, std::move(all));
     }

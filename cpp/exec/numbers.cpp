@@ -79,7 +79,9 @@ Dims dims_of(const Value& value, Numbers numbers) {
 
 Dims row_major(std::span<const int64_t> shape) {
   Dims strides(shape.size(), 1);
-  for (size_t k = shape.size(); k-- > 1;) strides[k - 1] = strides[k] * std::max<int64_t>(shape[k], 1);
+  for (size_t k = shape.size(); k-- > 1;) {
+    strides[k - 1] = strides[k] * std::max<int64_t>(shape[k], 1);
+  }
   return strides;
 }
 
@@ -104,8 +106,8 @@ std::string symbols_under(const Program& program, ExprId id, std::span<const Num
     const bool dim = symbol.kind == Symbol::Kind::dim;
     const std::string& value = program.values[size_t(symbol.value)].name;
     text += text.empty() ? "" : ", ";
-    text += symbol.name.empty() ? value + (dim ? ".shape[" : "[") + std::to_string(symbol.index) + "]"
-                                : symbol.name;
+    const std::string place = (dim ? ".shape[" : "[") + std::to_string(symbol.index) + "]";
+    text += symbol.name.empty() ? value + place : symbol.name;
     text += "=" + (!n.known ? "?" : symbol.is_float ? std::to_string(n.f) : std::to_string(n.i));
   }
   return text;

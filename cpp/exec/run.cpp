@@ -29,7 +29,10 @@ void Runner::run(std::span<const Input> inputs) {
   if (state) enter_state(*state);
   const auto& stages = facts().program->stages;
   for (size_t s = 0; s < stages.size(); ++s) {
-    if (s > 0) plan_ = next_plan();
+    if (s > 0) {
+      plan_ = next_plan();
+      check_made(s - 1);
+    }
     run_stage(stages[s]);
   }
   if (!stages.empty() && !facts().stage_symbols.back().empty()) plan_ = next_plan();

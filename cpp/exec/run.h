@@ -57,6 +57,7 @@ class Runner {
   void check_input(size_t i, const Input& input);
   PlanPtr first_plan(std::span<const Input> inputs);
   PlanPtr next_plan();
+  void check_made(size_t stage) const;
   PlanPtr bind(size_t stage, Plan* previous, const PlanKey& key, std::vector<Number> symbols);
   void plan_capacities(std::span<const Input> inputs);
   void check_dims(std::span<const Input> inputs, std::span<const Number> numbers) const;

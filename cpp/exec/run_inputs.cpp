@@ -92,7 +92,9 @@ void Runner::check_input(size_t i, const Input& input) {
   for (size_t k = 0; fits && k < dims.size(); ++k) fits = dims[k] < 0 || dims[k] == input.shape[k];
   if (!fits) {
     std::string expected;
-    for (int64_t d : dims) expected += (expected.empty() ? "" : ", ") + (d < 0 ? "?" : std::to_string(d));
+    for (int64_t d : dims) {
+      expected += (expected.empty() ? "" : ", ") + (d < 0 ? "?" : std::to_string(d));
+    }
     throw input_error(declared, "wrong shape")
         .expected_got(std::string(name_of(declared.dtype)) + "[" + expected + "]",
                       type_text(input.dtype, input.shape));
@@ -209,6 +211,23 @@ PlanPtr Runner::next_plan() {
   std::vector<Number> symbols = plan_->symbols;
   for (const auto& [s, n] : fresh) symbols[size_t(s)] = n;
   return bind(stage + 1, plan_.get(), context_.key, std::move(symbols));
+}
+
+// What a stage made must have the dims that the program counts on, where it names them.
+void Runner::check_made(size_t stage) const {
+  if (facts().segment(stage)) return;
+  for_each_written(facts().program->stages[stage], [&](ValueId v) {
+    if (!facts().is_tensor(v)) return;
+    const Value& declared = facts().value(v);
+    const Dims& shape = std::get<Tensor>(context_.values[size_t(v)]).shape;
+    for (size_t k = 0; k < shape.size(); ++k) {
+      const Number& n = numbers()[size_t(declared.shape[k])];
+      if (!n.known || n.i == shape[k]) continue;
+      throw Error(ErrorKind::model, "value '" + declared.name + "': dim " + std::to_string(k) +
+                                        " is not what the model implies")
+          .expected_got(std::to_string(n.i), text_of(shape));
+    }
+  });
 }
 
 BindRequest Runner::bind_request() const {

@@ -117,7 +117,9 @@ class ScanRun final : public OutputSink {
     Tensor full, slice;
   };
 
-  static size_t wrapped(int axis, size_t rank) { return size_t(axis < 0 ? axis + int(rank) : axis); }
+  static size_t wrapped(int axis, size_t rank) {
+    return size_t(axis < 0 ? axis + int(rank) : axis);
+  }
   size_t input_axis(size_t k) const {
     return wrapped(stage_.input_axes[k], scanned_[k].shape.size());
   }
@@ -153,7 +155,8 @@ class ScanRun final : public OutputSink {
       if (length_ > 0 && input_axis(k) == 0) {
         slice.data = static_cast<std::byte*>(scanned_[k].data) + slice.bytes() * size_t(at);
       } else if (length_ > 0) {
-        Slicing(slice.dtype, scanned_[k].shape, input_axis(k)).take(scanned_[k].data, at, slice.data);
+        const Slicing slicing(slice.dtype, scanned_[k].shape, input_axis(k));
+        slicing.take(scanned_[k].data, at, slice.data);
       }
       inputs_.push_back({slice.dtype, slice.shape, slice.data});
     }
@@ -174,7 +177,8 @@ class ScanRun final : public OutputSink {
     set_inputs();
     for (size_t k = 0; k < outputs_.size(); ++k) {
       if (value_of(k) < 0) continue;
-      const Dims slice = shape_without_running(runner_.child_unit(0), stage_.states.size() + k, inputs_);
+      const size_t output = stage_.states.size() + k;
+      const Dims slice = shape_without_running(runner_.child_unit(0), output, inputs_);
       runner_.result(value_of(k), with_axis(slice, output_axis(k), 0));
     }
   }

@@ -1,4 +1,5 @@
 // SequenceOp and Host: values that are lists, options, or made by Python.
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -11,8 +12,8 @@ namespace {
 using Items = std::vector<RunValue>;
 
 RunValue owned(RunValue value) {
-  if (auto* tensor = std::get_if<Tensor>(&value); tensor && !tensor->owner) return copy_of(*tensor);
-  return value;
+  const auto* tensor = std::get_if<Tensor>(&value);
+  return tensor && !tensor->owner ? copy_of(*tensor) : value;
 }
 
 class SequenceRun {
@@ -23,7 +24,7 @@ class SequenceRun {
     switch (op_.kind) {
       case SequenceKind::construct: return construct();
       case SequenceKind::empty: return define(Items{});
-      case SequenceKind::at: return runner_.define(op_.outputs[0], at(items(0), position(1, -1, 0)));
+      case SequenceKind::at: return take();
       case SequenceKind::insert: return insert();
       case SequenceKind::erase: return erase();
       case SequenceKind::length:
@@ -73,7 +74,10 @@ class SequenceRun {
     return wrapped;
   }
 
-  static const RunValue& at(const Items& items, int64_t p) { return items[size_t(p)]; }
+  void take() {
+    const int64_t p = position(1, -1, 0);
+    runner_.define(op_.outputs[0], items(0)[size_t(p)]);
+  }
 
   void construct() {
     Items made;
@@ -155,7 +159,7 @@ class SequenceRun {
         for (int64_t i = 0; i < element_count(split.shape); ++i) {
           lengths.push_back(read_number(split.dtype, split.data, i).i);
         }
-        const bool negative = std::any_of(lengths.begin(), lengths.end(), [](auto n) { return n < 0; });
+        const bool negative = std::ranges::any_of(lengths, [](int64_t n) { return n < 0; });
         if (negative || std::accumulate(lengths.begin(), lengths.end(), int64_t{0}) != extent) {
           throw Error(ErrorKind::input, "the split lengths must add up to the axis")
               .expected_got(std::to_string(extent), text_of(lengths));

@@ -66,6 +66,10 @@ State::State(const Facts& facts) : facts_(facts), entries_(facts.program->states
   if (entries_.empty()) throw Error(ErrorKind::input, "the model has no state to keep");
 }
 
+State::Use::Use(State& state) : state_(state) {
+  if (state.busy_.exchange(true)) throw Error(ErrorKind::input, "another run uses this state");
+}
+
 const Value& State::input_value(size_t pair) const {
   const StatePair& p = facts_.program->states[pair];
   return facts_.value(facts_.program->inputs[size_t(p.input)]);

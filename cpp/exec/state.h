@@ -25,6 +25,18 @@ std::optional<Prim> continue_state(const Facts& facts, const Node& node,
 
 class State {
  public:
+  // For the length of a run; throws Error(input) while another run has it.
+  class Use {
+   public:
+    explicit Use(State& state);
+    ~Use() { state_.busy_ = false; }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    State& state_;
+  };
+
   // Of a program with these facts; throws Error(input) if it has no state pairs.
   explicit State(const Facts& facts);
 
@@ -55,6 +67,7 @@ class State {
 
   const Facts& facts_;
   std::vector<Entry> entries_;
+  std::atomic<bool> busy_{false};
 };
 
 }  // namespace rlx

@@ -3,6 +3,8 @@
 from types import ModuleType
 from typing import Any
 
+from rlx.errors import InputError
+
 __version__: str
 
 def build_info() -> dict[str, Any]: ...
@@ -12,6 +14,41 @@ prims: ModuleType
 program: ModuleType
 
 class Respecialise(Exception): ...
+class NotArray(InputError): ...
+
+def devices() -> list[str]: ...
+def make_device(name: str) -> Device: ...
+
+class Device:
+    name: str
+    default_threads: int
+
+class PackCache:
+    """Packed weights, shared by Executables."""
+
+    count: int
+    bytes: int
+
+class Executable:
+    """A Program ready to run on a Device; safe to use from many threads."""
+
+    def __init__(self, program: Program, device: Device, packs: PackCache | None = None, *,
+                 threads: int = 0, force: str = "", plan_cache_bytes: int = ...,
+                 memory_limit: int = 0, max_contexts: int = 0,
+                 check_memory: bool = False) -> None: ...
+    def run(self, feeds: Any, out: dict[str, Any] | None = None,
+            state: State | None = None) -> dict[str, Any]: ...
+    def prepare(self, feeds: Any) -> None: ...
+    def counters(self) -> dict[str, int]: ...
+    def explain(self) -> list[dict[str, Any]]: ...
+    def memory_plan(self) -> list[dict[str, Any]]: ...
+
+class State:
+    """The growing values that a program keeps between runs."""
+
+    def __init__(self, executable: Executable) -> None: ...
+    def clear(self) -> None: ...
+    def value(self, pair: int) -> Any: ...
 
 class Program:
     """An immutable program; the keywords are its fields."""

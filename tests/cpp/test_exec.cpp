@@ -182,7 +182,8 @@ const Test memory_check{"exec: memory checks find writes beyond a value and read
   const Array x = floats({4}, {1, 2, 3, 4});
   Executable over(made("overrun"), std::make_shared<ToyDevice>(), nullptr, {.check_memory = true});
   check_throws<Error>([&] { run(over, {x}); }, "wrote beyond");
-  Executable nothing(made("write nothing"), std::make_shared<ToyDevice>(), nullptr, {.check_memory = true});
+  Executable nothing(made("write nothing"), std::make_shared<ToyDevice>(), nullptr,
+                     {.check_memory = true});
   for (float z : data_of(run(nothing, {x})[0])) check(z != z, "poison was not read");
 }};
 

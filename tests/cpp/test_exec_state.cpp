@@ -83,7 +83,8 @@ const Test appends{"state: the past is appended to and not copied", [] {
   const void* buffer = nullptr;
   for (int t = 0; t < 11; ++t) {
     const float x = float(t * t + 1);
-    const auto got = run(exe, {from_state, floats({2, 1, 1}, {x, -x}), floats({3}, {0, 0, 0})}, &state);
+    const auto got =
+        run(exe, {from_state, floats({2, 1, 1}, {x, -x}), floats({3}, {0, 0, 0})}, &state);
     check(std::get<Tensor>(got[0]).data == nullptr, "a state's output is not returned");
     sum += x;
     check_equal(data_of(got[1]), Floats{sum, -sum});

@@ -1,0 +1,130 @@
+"""An Executable in its process: threads, forks, allocations."""
+
+from concurrent.futures import ThreadPoolExecutor
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from rlx.ir.types import DType
+from tests.exec.programs import add, executable, tensor
+from tests.tolerance import tolerance
+
+F32 = DType.FLOAT32
+
+
+def layers(**options):
+    """Matrix products and element steps over a dynamic batch."""
+    weights = [np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64)] * 3
+
+    def build(b):
+        x = tensor(b.graph, "x", F32, "n", 64)
+        for w in weights:
+            x = b.softmax(b.matmul(x, b.const(w)), -1)
+        return {"y": x}
+
+    return executable(build, **options)
+
+
+def expected_layers(x: np.ndarray) -> np.ndarray:
+    x = x.astype(np.float64)
+    w = np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64).astype(np.float64)
+    for _ in range(3):
+        x = x @ w
+        e = np.exp(x - x.max(-1, keepdims=True))
+        x = e / e.sum(-1, keepdims=True)
+    return x
+
+
+def batch(n: int) -> np.ndarray:
+    return np.sin(np.arange(n * 64)).reshape(n, 64).astype(np.float32)
+
+
+def test_threads_share_an_executable():
+    exe = layers()
+    batches = [batch(n) for n in (1, 3, 8, 33)]
+    expected = [expected_layers(x) for x in batches]
+
+    def work(k: int) -> None:
+        for r in range(20):
+            i = (k + r) % len(batches)
+            y = exe.run({"x": batches[i]})["y"]
+            np.testing.assert_allclose(y, expected[i], **tolerance("rounded", "float32"))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, range(8))) == [None] * 8
+    assert exe.counters()["runs"] == 160
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_forked_child_runs():
+    exe = layers()
+    x = batch(33)
+    y = exe.run({"x": x})["y"]
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        same = np.array_equal(exe.run({"x": x})["y"], y)
+        os._exit(0 if same and exe.counters()["plans"] == 2 else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert np.array_equal(exe.run({"x": x})["y"], y) and exe.counters()["plans"] == 1
+
+
+COUNT = """
+import ctypes, numpy as np
+from tests.exec.test_process import {make}
+exe, feeds = {make}()
+count = ctypes.CDLL(None)
+out = exe.run(feeds)
+for _ in range(5):
+    exe.run(feeds, out)
+count.count_malloc_start()
+for _ in range(10):
+    exe.run(feeds, out)
+print(count.count_malloc_stop())
+"""
+
+
+def tiny_case():
+    x = np.ones(4, np.float32)
+    return add(4), {"a": x, "b": x}
+
+
+def layers_case():
+    return layers(), {"x": batch(33)}
+
+
+def chain_case():
+    def build(b):
+        x = tensor(b.graph, "x", F32, "n")
+        return {"y": b.reduce("sum", b.softmax(b.scalar("neg", x), 0), (0,))}
+
+    return executable(build), {"x": np.ones(1 << 16, np.float32)}
+
+
+@pytest.fixture(scope="session")
+def malloc_counter(tmp_path_factory, source):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    library = tmp_path_factory.mktemp("count") / "count_malloc.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library,
+                    source / "tests/exec/count_malloc.c"], check=True)
+    return str(library)
+
+
+@pytest.mark.parametrize("case", ["tiny_case", "layers_case", "chain_case"])
+def test_repeated_run_allocates_nothing(case, malloc_counter, source):
+    code = COUNT.format(make=case)
+    env = os.environ | {"LD_PRELOAD": malloc_counter}
+    env["PYTHONPATH"] = os.pathsep.join([str(source), *sys.path])
+    done = subprocess.run([sys.executable, "-c", code], env=env, text=True, capture_output=True,
+                          timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == 0
