@@ -93,7 +93,7 @@ WRONG = {
     "text": (GOOD | {"b": np.full((2, 3), "x")}, "'b': wrong element type"),
     "rank": (GOOD | {"b": np.ones(3, np.float32)}, "'b': wrong shape"),
     "fixed dim": (GOOD | {"b": np.ones((2, 4), np.float32)}, "'b': wrong shape"),
-    "named dims": (GOOD | {"b": np.ones((5, 3), np.float32)}, "do not broadcast|are equal|agree"),
+    "named dims": (GOOD | {"b": np.ones((5, 3), np.float32)}, "broadcast:sum"),
     "none": (GOOD | {"b": None}, "must be an array"),
     "list": (GOOD | {"b": [[1.0]]}, "must be an array"),
 }
@@ -164,5 +164,5 @@ def test_call_is_checked():
         exe.run()
     with pytest.raises(TypeError, match="state=None"):
         exe.run(GOOD, wrong=1)
-    with pytest.raises(TypeError, match="out must be a dict"):
+    with pytest.raises(errors.InputError, match="out must be a dict"):
         exe.run(GOOD, out=[1])

@@ -126,7 +126,7 @@ def test_other_threads_run_during_a_loop():
 
 
 def sequence(dtype: DType = F32) -> Value:
-    return Value(SequenceType(TensorType(dtype, ()), dtype), "sequence")
+    return Value(SequenceType(dtype), "sequence")
 
 
 def test_sequences_are_lists():
