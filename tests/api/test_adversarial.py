@@ -152,3 +152,14 @@ def test_output_beyond_memory():
         with pytest.raises(rlx.MemoryLimitError):
             session.run({"x": arange(1), "s": np.array([2**50])})
         assert session.run({"x": arange(1), "s": np.array([2])})["y"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("rows, size", [(2, 3), (3, 2)])
+def test_zero_points_of_the_wrong_size_are_refused(rows, size):
+    """A kernel would read beyond a zero point that is shorter than the rows it belongs to."""
+    u8, i32 = TensorProto.UINT8, TensorProto.INT32
+    made = model([node("MatMulInteger", "a b z", "y")],
+                 [value("a", u8, [rows, 4]), value("b", u8, [4, 2]), value("z", u8, [size])],
+                 [value("y", i32)])
+    with pytest.raises(rlx.Error, match="zero point"):
+        rlx.load(made)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlx.errors import ModelError
+from rlx.errors import ModelError, UnsupportedError
 from rlx.ir.builders.core import CoreBuilder
 from rlx.ir.expr import Number, apply
 from rlx.ir.graph import Value
@@ -40,11 +40,21 @@ class ComputeBuilder(CoreBuilder):
         if trans_b:
             kb, n = n, kb
         self.same_dim(ka, kb, "the inner dims of a matrix product")
+        self.zero_point(a_zero, m, "the zero point of the left operand and its rows")
+        self.zero_point(b_zero, n, "the zero point of the right operand and its columns")
         batch = self.broadcast(a.shape[:-2], b.shape[:-2])
         dtype = dtype if dtype is not None else a.dtype
         prim = MatMul(bool(trans_a), bool(trans_b), float(alpha), accumulate_type(dtype))
         inputs = [a, b, a_zero, b_zero]
         return self.node(prim, inputs, [TensorType(dtype, (*batch, m, n))])[0]
+
+    def zero_point(self, zero: Value | None, size: Number, what: str) -> None:
+        """A zero point is one value or one for each of `size` slices (guarded)."""
+        if zero is None or zero.rank == 0 or zero.type.static_shape() == (1,):
+            return
+        if zero.rank != 1:
+            raise UnsupportedError("zero points are scalars or vectors", got=str(zero.type))
+        self.same_dim(zero.shape[0], size, what)
 
     def conv(self, x: Value, w: Value, *, strides, dilations, pads_begin, pads_end, groups: int = 1,
              transposed: bool = False, spatial_out=None, x_zero: Value | None = None,
@@ -57,6 +67,8 @@ class ComputeBuilder(CoreBuilder):
         channels = apply("mul", w.shape[0 if transposed else 1], 1 if transposed else groups)
         self.same_dim(x.shape[1], channels, "the channels of x and w")
         features = apply("mul", w.shape[1], groups) if transposed else w.shape[0]
+        self.zero_point(x_zero, 1, "the zero point of x")
+        self.zero_point(w_zero, features, "the zero point of w and its features")
         if spatial_out is None:
             spatial_out = tuple(
                 window_out(x.shape[2 + k], w.shape[2 + k], strides[k], dilations[k],
