@@ -96,7 +96,10 @@ Selection ToyDevice::select(const SelectRequest& r) const {
     f = [=, m = *map](const RunArgs& args) { body({inputs, outputs, m, &args}); };
   } else if (std::holds_alternative<Region>(r.prim)) {
     f = [=, this](const RunArgs& args) {
-      addresses.push_back(args.operands[inputs.size()]);
+      {
+        const std::lock_guard lock(mutex);  // tests run one program from several threads
+        addresses.push_back(args.operands[inputs.size()]);
+      }
       add_up(inputs, outputs[0], args);
     };
   } else if (std::holds_alternative<Scatter>(r.prim)) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <optional>
 
@@ -40,6 +41,7 @@ class ToyDevice final : public Device {
   int default_threads() const override { return 4; }
 
   mutable std::atomic<int> selections{0};
+  mutable std::mutex mutex;
   mutable std::vector<const void*> addresses;  // of the outputs of Regions, as they ran
   size_t workspace = 0;                        // that Map bodies get
 };
