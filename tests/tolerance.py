@@ -1,5 +1,7 @@
 """Every tolerance of the tests, by what is compared and in which type."""
 
+import numpy as np
+
 # (rtol, atol). "exact order": the same float64 sums in another order or grouping. "rounded":
 # one side has rounded constants or intermediates to the type named. "scalar function": one
 # evaluation, a few units in the last place; results below the normal numbers may become 0.
@@ -39,3 +41,17 @@ def tolerance(what: str, dtype: str) -> dict[str, float]:
     """Keyword arguments of np.testing.assert_allclose."""
     rtol, atol = _TABLE[what, dtype]
     return {"rtol": rtol, "atol": atol}
+
+
+# Of a whole network's float output: the largest error over the largest value of the truth.
+_NETWORK = {"float32": 1e-4, "float16": 2e-2}
+
+
+def assert_network_output(found: np.ndarray, truth: np.ndarray, dtype: str, name: str) -> None:
+    """Same shape; integers equal; floats within what a run in `dtype` rounds over many layers."""
+    assert found.shape == truth.shape, name
+    if found.dtype.kind != "f":
+        np.testing.assert_array_equal(found, truth, err_msg=name)
+        return
+    error = np.abs(found - truth).max(initial=0) / max(np.abs(truth).max(initial=0), 1e-6)
+    assert error <= _NETWORK[dtype], f"{name}: {error:.2e} of the largest value"
