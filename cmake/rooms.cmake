@@ -2,10 +2,20 @@
 configure_file(cmake/build_info.cpp.in generated/build_info.cpp @ONLY)
 
 set(sources "${PROJECT_BINARY_DIR}/generated/build_info.cpp")
-foreach(room core program plan exec cpu)
+foreach(room core program plan exec cpu cuda)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cpp/${room}/*.cpp")
   list(APPEND sources ${files})
 endforeach()
+
+# NVRTC and the emulator compile kernels at run time, from their texts inside the extension.
+file(GLOB_RECURSE kernel_files CONFIGURE_DEPENDS
+  "${PROJECT_SOURCE_DIR}/kernels/*.cu" "${PROJECT_SOURCE_DIR}/kernels/*.h")
+set(kernel_table "${PROJECT_BINARY_DIR}/generated/kernel_files.cpp")
+add_custom_command(OUTPUT "${kernel_table}" VERBATIM
+  COMMAND "${Python_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/cmake/embed_kernels.py" "${kernel_table}"
+    "${PROJECT_SOURCE_DIR}" ${kernel_files}
+  DEPENDS ${kernel_files} "${PROJECT_SOURCE_DIR}/cmake/embed_kernels.py")
+list(APPEND sources "${kernel_table}")
 
 # A backend that is absent is a folder that is not compiled; the core has no #ifdef for it.
 if(RLX_ONEDNN)

@@ -1,36 +1,12 @@
-// An epilogue Region as a chain of named operations, for libraries and kernels that know those.
+// Epilogues as chains of named operations, under the names that the CPU's files use.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <vector>
-
-#include "backend.h"
+#include "plan/epilogue.h"
 
 namespace rlx::cpu {
 
-struct EpilogueOp {
-  enum class Kind : uint8_t {
-    add, sub, mul, div, max, min,              // x with `operand`
-    linear,                                    // alpha * x + beta
-    relu,                                      // x < 0 ? alpha * x : x
-    clip,                                      // min(max(x, alpha), beta)
-    hardswish,                                 // x * clip(alpha * x + beta, 0, 1)
-    sigmoid, tanh, gelu, gelu_tanh, silu, abs, sqrt, exp
-  };
-  enum class Extent : uint8_t { scalar, channel, full };  // of `operand`, against the output
-
-  Kind kind{};
-  float alpha = 0.0f, beta = 0.0f;
-  int operand = -1;  // index among the node's inputs
-  Extent extent{};
-};
-
-using Epilogue = std::vector<EpilogueOp>;
-
-// The chain that equals `region`, whose loads 1.. are the inputs from `first_extra` on; nothing
-// when it has another form or another type than float32. A null region is the empty chain.
-std::optional<Epilogue> match_epilogue(const SelectRequest& request, const RegionPtr& region,
-                                       int first_extra, size_t channel_axis);
+using plan::Epilogue;
+using plan::EpilogueOp;
+using plan::match_epilogue;
 
 }  // namespace rlx::cpu

@@ -1,5 +1,5 @@
 // Recognises chains of named operations in epilogue Regions, walking from the result to the input.
-#include "cpu/select/epilogue.h"
+#include "plan/epilogue.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,7 +7,7 @@
 
 #include "program/scalar_op.h"
 
-namespace rlx::cpu {
+namespace rlx::plan {
 namespace {
 
 using Kind = EpilogueOp::Kind;
@@ -239,4 +239,4 @@ std::optional<Epilogue> match_epilogue(const SelectRequest& request, const Regio
   return Matcher(request, *region, first_extra, channel_axis).chain();
 }
 
-}  // namespace rlx::cpu
+}  // namespace rlx::plan

@@ -1,11 +1,9 @@
 // Runs the steps of one Selection with operands that another one chose.
-#include "cpu/select/compose.h"
+#include "plan/compose.h"
 
 #include <algorithm>
 
-#include "cpu/select/select.h"
-
-namespace rlx::cpu {
+namespace rlx::plan {
 namespace {
 
 struct State : StepState {
@@ -63,8 +61,9 @@ void Composer::add(Selection part, std::vector<Place> operands) {
   parts_.push_back({std::move(part), std::move(operands)});
 }
 
-void Composer::add_epilogue(const SelectRequest& request, const RegionPtr& region,
-                            size_t first_extra, const TensorDesc& product, const Place& at) {
+void Composer::add_epilogue(const SelectFunction& select, const SelectRequest& request,
+                            const RegionPtr& region, size_t first_extra,
+                            const TensorDesc& product, const Place& at) {
   const size_t inputs = request.inputs.size();
   std::vector<TensorDesc> descs = {product};
   std::vector<Place> operands = {at};
@@ -78,7 +77,7 @@ void Composer::add_epilogue(const SelectRequest& request, const RegionPtr& regio
   const Prim prim = *region;
   const SelectRequest part{prim,           descs, request.outputs, request.numbers,
                            request.threads, "",   request.packs};
-  add(select_region(*region, part), std::move(operands));
+  add(select(part), std::move(operands));
 }
 
 Selection Composer::finish(std::string rung, std::string reason) {
@@ -97,4 +96,4 @@ Selection Composer::finish(std::string rung, std::string reason) {
   return whole;
 }
 
-}  // namespace rlx::cpu
+}  // namespace rlx::plan

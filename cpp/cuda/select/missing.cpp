@@ -1,0 +1,40 @@
+// Primitives without CUDA kernels as yet; a family that lands takes its line away.
+#include "cuda/select/select.h"
+
+namespace rlx::cuda {
+namespace {
+
+[[noreturn]] void refuse(const SelectRequest& request) {
+  Error error(ErrorKind::unsupported,
+              std::string("the CUDA backend has no ") + name_of(request.prim) + " kernel");
+  error.remedy = "device=\"cpu\"";
+  throw error;
+}
+
+}  // namespace
+
+#define RLX_MISSING(Prim, function) \
+  Selection function(const Prim&, const SelectRequest& request, const Tools&) { refuse(request); }
+
+RLX_MISSING(MatMul, select_matmul_kernel)
+RLX_MISSING(Conv, select_conv_kernel)
+RLX_MISSING(Attention, select_attention_kernel)
+RLX_MISSING(Region, select_region)
+RLX_MISSING(Reduce, select_reduce)
+RLX_MISSING(Cumulate, select_cumulate)
+RLX_MISSING(Pool, select_pool)
+RLX_MISSING(Softmax, select_softmax)
+RLX_MISSING(Norm, select_norm)
+RLX_MISSING(Gather, select_gather)
+RLX_MISSING(Scatter, select_scatter)
+RLX_MISSING(Move, select_move)
+RLX_MISSING(Resize, select_resize)
+RLX_MISSING(Sort, select_sort)
+RLX_MISSING(NonMaxSuppression, select_non_max_suppression)
+RLX_MISSING(Random, select_random)
+RLX_MISSING(Recurrent, select_recurrent)
+RLX_MISSING(Map, select_map)
+
+#undef RLX_MISSING
+
+}  // namespace rlx::cuda
