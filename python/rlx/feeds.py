@@ -11,7 +11,7 @@ import numpy as np
 from rlx.errors import InputError
 from rlx.importer.loaded import LoadedGraph
 from rlx.importer.types import type_of
-from rlx.ir.types import TensorType
+from rlx.ir.types import DType, TensorType
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +47,49 @@ def normalise(inputs: Any, graph: LoadedGraph) -> dict[str, Any]:
     """inputs (dict, sequence in the model's order, or one array) as name -> array or list."""
     names = [n for n in graph.inputs if n not in graph.defaults]
     if isinstance(inputs, Mapping):
-        return {name: convert(x) for name, x in inputs.items()}
-    if isinstance(inputs, Sequence) and not isinstance(inputs, (str, bytes)):
+        given = dict(inputs)
+    elif isinstance(inputs, Sequence) and not isinstance(inputs, (str, bytes)):
         if len(inputs) > len(graph.inputs):
             raise InputError("too many inputs", expected=len(graph.inputs), got=len(inputs))
-        return {name: convert(x) for name, x in zip(graph.inputs, inputs)}
-    if len(names) != 1:
+        given = dict(zip(graph.inputs, inputs))
+    elif len(names) != 1:
         raise InputError("one array was given, but the model has several inputs",
                          expected=f"a dict with {', '.join(names)}", got=type(inputs).__name__)
-    return {names[0]: convert(inputs)}
+    else:
+        given = {names[0]: inputs}
+    return {name: _input(name, x, graph.inputs.get(name)) for name, x in given.items()
+            if x is not None or name not in graph.defaults}
 
 
-def convert(x: Any) -> Any:
-    """A NumPy array (list of arrays for a sequence, None for an absent optional) from what has
-    the array interface, DLPack, the buffer protocol or nested numbers."""
-    if x is None or isinstance(x, np.ndarray):
+def _input(name: str, x: Any, proto) -> Any:
+    """One input as an array, list of arrays or None, by its declared type (None: unknown name)."""
+    kind = None if proto is None else proto.WhichOneof("value")
+    if kind == "optional_type":
+        if x is None:
+            return None
+        proto = proto.optional_type.elem_type
+        kind = proto.WhichOneof("value")
+    try:
+        if kind == "sequence_type":
+            if not isinstance(x, (list, tuple)):
+                raise InputError("a sequence is given as a list", expected="a list of arrays",
+                                 got=type(x).__name__)
+            element = proto.sequence_type.elem_type.tensor_type.elem_type
+            return [convert(v, element) for v in x]
+        return convert(x, proto.tensor_type.elem_type if kind == "tensor_type" else 0)
+    except InputError as error:
+        error.contexts.append(f"reading input {name!r}")
+        raise
+
+
+def convert(x: Any, elem_type: int = 0) -> Any:
+    """A NumPy array from what has the array interface, DLPack, the buffer protocol or nested
+    numbers. Python numbers, which have no element type, become `elem_type` where that holds them.
+    """
+    if isinstance(x, np.ndarray):
         return x
-    if isinstance(x, (list, tuple)) and any(hasattr(v, "shape") for v in x):
-        return [convert(v) for v in x]
-    if isinstance(x, list) and not x:
-        return x
+    if x is None:
+        raise InputError("there is no array", expected="an array", got="None")
     if not hasattr(x, "__array__") and hasattr(x, "__dlpack__"):
         try:
             return np.from_dlpack(x)
@@ -75,10 +98,22 @@ def convert(x: Any) -> Any:
                              remedy="copy it to the CPU first") from error
     try:
         array = np.asarray(x)
-    except (RuntimeError, TypeError, ValueError) as error:  # ragged lists, failing __array__
+        if isinstance(x, (list, tuple, int, float, complex)) and elem_type:
+            array = _of_type(array, x, DType(elem_type).numpy)
+    except (OverflowError, RuntimeError, TypeError, ValueError) as error:  # ragged, failing ...
         raise InputError(f"cannot make an array of this {type(x).__name__}: {error}") from error
     if array.dtype == object and not _is_text(array):
         raise InputError(f"cannot make an array of {type(x).__name__}")
+    return array
+
+
+def _of_type(array: np.ndarray, x: Any, wanted: np.dtype) -> np.ndarray:
+    """Python numbers as the wanted type: whole ones also as floats, but no float as an integer."""
+    if array.dtype == wanted or wanted == object or array.dtype.kind not in "biufc":
+        return array
+    if not array.size or np.can_cast(array.dtype, wanted, "same_kind") or (
+            array.dtype.kind == "i" and wanted.kind in "uV"):
+        return np.asarray(x, wanted)
     return array
 
 

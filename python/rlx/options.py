@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from rlx.errors import InputError
 
 
+# What `force` may name: implementations that are chosen among by speed.
+RUNGS = ("gemm", "plain", "direct", "depthwise", "onednn")
 _LARGEST = {"threads": 2**31 - 1, "plan_cache_bytes": 2**63 - 1, "memory_limit": 2**63 - 1}
 
 
@@ -17,7 +19,7 @@ class Options:
     device: "auto", "cpu" or "cuda[:n]"; "auto" takes CUDA when it works, else the CPU.
     threads: CPU threads of a run; 0 takes what the affinity mask and the cgroup allow.
     disable: names of passes (rlx.passes.PIPELINE) that are left out.
-    force: a rung (see Session.explain) to insist on where it applies, or "".
+    force: a rung (of RUNGS, see Session.explain) to insist on where it applies, or "".
     plan_cache_bytes: bound on cached plans of one Session.
     memory_limit: bytes that a plan's arena may take, 0 for no limit; MemoryLimitError above it.
     """
@@ -43,6 +45,9 @@ class Options:
             elif not isinstance(value, type(known[name])):
                 raise InputError(f"option {name!r} has the wrong type",
                                  expected=type(known[name]).__name__, got=repr(value))
+        if given.get("force", "") not in ("", *RUNGS):
+            raise InputError("option 'force' names no rung", expected=", ".join(RUNGS),
+                             got=repr(given["force"]))
         for name, largest in _LARGEST.items():
             if not 0 <= given.get(name, 0) <= largest:
                 raise InputError(f"option {name!r} is out of range",

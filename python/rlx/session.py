@@ -11,7 +11,7 @@ import numpy as np
 
 from rlx import feeds
 from rlx._load import load_core
-from rlx.errors import InputError, UnsupportedError
+from rlx.errors import InputError, ModelError, UnsupportedError
 from rlx.options import Options
 from rlx.state import State
 
@@ -51,6 +51,10 @@ class Session:
             self._fast = None if graph.defaults else self._current
         except compiler.Specialise as need:
             self._note(need)
+        except ModelError:
+            # Defaults that do not fit each other may never be used: runs tell.
+            if not graph.defaults:
+                raise
 
     @property
     def device(self) -> str:

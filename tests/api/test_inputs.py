@@ -3,6 +3,7 @@
 import array
 
 import numpy as np
+from onnx import TensorProto
 import pytest
 
 import rlx
@@ -160,3 +161,49 @@ def test_wrong_options(options):
 def test_no_such_device():
     with pytest.raises(rlx.DeviceError, match="tpu"):
         rlx.load(add(), device="tpu")
+
+
+@pytest.mark.parametrize("given", [{"a": None, "b": [1]}, [None, [1]], {"a": "x", "b": [1]},
+                                   {"a": object(), "b": [1]}, {"a": [[1], [2, 3]], "b": [1]}])
+def test_what_is_no_tensor_is_an_input_error(given):
+    with pytest.raises(rlx.InputError, match="a") as caught:
+        rlx.run(add(["n"]), given)
+    assert type(caught.value) is rlx.InputError
+
+
+@pytest.mark.parametrize("a, expected", [([1, 2.5], [2, 3.5]), ((1, 2), [2, 3]), ([True], [2]),
+                                         ([np.float32(1)], [2]), ([], [])])
+def test_lists_of_numbers_are_tensors(a, expected):
+    """Python numbers have no element type: the input's is taken."""
+    made = rlx.run(add(["n"]), {"a": a, "b": [1] * len(a)})["y"]
+    assert made.dtype == np.float32 and made.tolist() == expected
+
+
+@pytest.mark.parametrize("x", [[1.5], [2**40], ["a"]])
+def test_numbers_that_the_element_type_does_not_hold(x):
+    made = model([node("Abs", "x", "y")], [value("x", TensorProto.INT32, ["n"])], [value("y")])
+    with pytest.raises(rlx.InputError, match="x"):
+        rlx.run(made, {"x": x})
+
+
+def test_default_that_does_not_fit_may_be_replaced():
+    made = model([node("Reshape", "x s", "y"), node("Add", "y w", "z")],
+                 [value("x", shape=[6]), value("s", I, [2])], [value("z")],
+                 {"s": np.array([3, 2]), "w": np.zeros((2, 3), np.float32)})
+    x = np.arange(6, dtype=np.float32)
+    with rlx.load(made) as session:
+        with pytest.raises(rlx.Error, match="broadcast"):
+            session.run({"x": x})
+        assert session.run({"x": x, "s": np.array([2, 3])})["z"].shape == (2, 3)
+
+
+def test_none_for_an_input_with_a_default_takes_the_default():
+    made = model([node("Add", "x w", "y")], [value("x", shape=[1]), value("w", shape=[1])],
+                 [value("y")], {"w": np.ones(1, np.float32)})
+    assert rlx.run(made, {"x": [1], "w": None})["y"].tolist() == [2]
+
+
+def test_force_of_an_unknown_rung():
+    with pytest.raises(rlx.InputError, match="force") as caught:
+        rlx.load(add(), force="magic")
+    assert "gemm" in str(caught.value)

@@ -18,6 +18,7 @@ double coordinate(const AxisResize& a, double x) {
     return a.roi_start * last + x * span * last / (double(a.output) - 1.0);
   }
   if (a.coordinates == "pytorch_half_pixel" && a.output == 1) return -0.5;
+  if (a.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;
   const double half = (x + 0.5) / a.scale - 0.5;
   if (a.coordinates == "half_pixel_symmetric") {
     const double adjustment = double(a.output) / length;

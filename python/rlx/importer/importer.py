@@ -152,6 +152,8 @@ class _Importer:
                 self.node(b, inner, body.opset_imports)
             return
         inputs = [b.scope.get(name) if name else None for name in node.input]
+        if not node.output:
+            raise ModelError("the node has no outputs", remedy="remove the node from the model")
         given, attributes = entry.arguments(inputs, self.attributes(b, node))
         b.opset, b.wanted = opset, tuple(bool(name) for name in node.output)
         results = entry.function(b, *given, **attributes)

@@ -1,17 +1,29 @@
 """The open set of ONNX operators: @op registers a function whose signature is the schema.
 
 Positional parameters are the ONNX inputs in order (a default of None marks an optional one,
-*xs a variadic tail); keyword-only parameters are the attributes with their ONNX defaults.
+*xs a variadic tail); keyword-only parameters are the attributes with their ONNX defaults and
+types. A Literal lists the strings that an attribute may be.
 """
 
 from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from typing import Any, Callable
+from types import NoneType, UnionType
+from typing import Any, Callable, Literal, NewType, get_args, get_origin
+
+import numpy as np
 
 from rlx.errors import ModelError, UnsupportedError
+from rlx.importer.loaded import LoadedGraph as Body
+from rlx.ir.build import Value
 
+# What attributes that are lists, and subgraphs, are annotated with. Lists that may be long, as the
+# tables of tree ensembles, come as arrays.
+Ints, Floats, Texts = tuple[int, ...], tuple[float, ...], tuple[str, ...]
+IntArray, FloatArray = NewType("IntArray", np.ndarray), NewType("FloatArray", np.ndarray)
+_ARRAYS = {IntArray: (Ints, np.int64), FloatArray: (Floats, np.float32)}
+AutoPad = Literal["NOTSET", "", "SAME_UPPER", "SAME_LOWER", "VALID"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -25,6 +37,7 @@ class Entry:
     required: int               # how many of them must be given
     variadic: bool
     attributes: dict[str, Any]  # name -> default; inspect.Parameter.empty when required
+    types: dict[str, Any]       # name -> the annotation of the attribute
 
     def arguments(self, inputs: list, attributes: dict[str, Any]) -> tuple[list, dict]:
         """Checks a node's inputs and attributes against the signature; ModelError otherwise."""
@@ -37,15 +50,60 @@ class Entry:
         for i, name in enumerate(self.inputs[:self.required]):
             if i >= len(given) or given[i] is None:
                 raise ModelError(f"required input {name!r} is missing")
-        for name in attributes:
+        for name, value in attributes.items():
             if name not in self.attributes:
                 raise UnsupportedError(f"unknown attribute {name!r}",
                                        expected=", ".join(self.attributes) or "no attributes")
+            attributes[name] = converted(name, value, self.types[name])
         for name, default in self.attributes.items():
             if default is inspect.Parameter.empty and name not in attributes:
                 raise ModelError(f"required attribute {name!r} is missing")
         given += [None] * (len(self.inputs) - len(given))
         return given, attributes
+
+
+def converted(name: str, value: Any, kind: Any) -> Any:
+    """An attribute's value as its annotation says; ModelError when it is of another type."""
+    if kind in _ARRAYS:
+        element, dtype = _ARRAYS[kind]
+        if _fits(value, element):
+            return np.asarray(value, dtype)
+    elif _fits(value, kind):
+        return tuple(value.tolist()) if isinstance(value, np.ndarray) else value
+    raise ModelError(f"attribute {name!r} is not what the operator takes", expected=_named(kind),
+                     got=_shown(value), remedy="correct the attribute, or export the model again")
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    origin = get_origin(kind)
+    if origin is Literal:
+        return value in get_args(kind)
+    if origin is UnionType:
+        return any(_fits(value, k) for k in get_args(kind))
+    if origin is tuple:
+        element = get_args(kind)[0]
+        if isinstance(value, np.ndarray):
+            return element is float or (element is int and value.dtype.kind == "i")
+        return isinstance(value, tuple) and all(_fits(v, element) for v in value)
+    return isinstance(value, (int, float) if kind is float else kind)  # 1 is a good 1.0
+
+
+def _named(kind: Any) -> str:
+    origin = get_origin(kind)
+    if origin is Literal:
+        return "one of " + ", ".join(map(repr, get_args(kind)))
+    if origin is UnionType:
+        return " or ".join(_named(k) for k in get_args(kind) if k is not NoneType)
+    if kind in _ARRAYS or origin is tuple:
+        return f"a list of {_named(get_args(_ARRAYS.get(kind, (kind,))[0])[0])}"
+    return {Body: "graph", Value: "tensor"}.get(kind, kind.__name__)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (int, float, str, tuple)):
+        text = repr(value)
+        return text if len(text) <= 60 else text[:57] + "..."
+    return type(value).__name__
 
 
 _ENTRIES: dict[tuple[str, str], list[Entry]] = {}
@@ -55,7 +113,7 @@ def op(name: str, *, since: int = 1, domain: str = "") -> Callable:
     """Registers a function for an operator from opset `since` on; may be stacked."""
 
     def register(function: Callable) -> Callable:
-        parameters = list(inspect.signature(function).parameters.values())[1:]
+        parameters = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
         positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
         entry = Entry(
             name, domain, since, function,
@@ -63,6 +121,7 @@ def op(name: str, *, since: int = 1, domain: str = "") -> Callable:
             required=sum(p.default is p.empty for p in positional),
             variadic=any(p.kind is p.VAR_POSITIONAL for p in parameters),
             attributes={p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY},
+            types={p.name: p.annotation for p in parameters if p.kind is p.KEYWORD_ONLY},
         )
         versions = _ENTRIES.setdefault((domain, name), [])
         if any(e.since == since for e in versions):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from rlx.importer.ops.elementwise import place_at_axis
-from rlx.importer.registry import op
+from rlx.importer.registry import Ints, op
 
 
 @op("Relu", since=6)
@@ -12,7 +14,7 @@ def relu(b, x):
 
 
 @op("Relu", since=1)
-def relu_1(b, x, *, consumed_inputs=None):
+def relu_1(b, x, *, consumed_inputs: Ints = None):
     return relu(b, x)
 
 
@@ -23,7 +25,7 @@ def leaky_relu(b, x, *, alpha: float = 0.01):
 
 
 @op("LeakyRelu", since=1)
-def leaky_relu_1(b, x, *, alpha: float = 0.01, consumed_inputs=None):
+def leaky_relu_1(b, x, *, alpha: float = 0.01, consumed_inputs: Ints = None):
     return leaky_relu(b, x, alpha=alpha)
 
 
@@ -33,7 +35,7 @@ def prelu(b, x, slope):
 
 
 @op("PRelu", since=1)
-def prelu_1(b, x, slope, *, consumed_inputs=None):
+def prelu_1(b, x, slope, *, consumed_inputs: Ints = None):
     if slope.rank == 1 and x.rank > 1:
         slope = place_at_axis(b, x, slope, 1)  # one slope a channel
     return prelu(b, x, slope)
@@ -50,7 +52,7 @@ def elu(b, x, *, alpha: float = 1.0):
 
 
 @op("Elu", since=1)
-def elu_1(b, x, *, alpha: float = 1.0, consumed_inputs=None):
+def elu_1(b, x, *, alpha: float = 1.0, consumed_inputs: Ints = None):
     return _exponential(b, x, alpha, 1.0)
 
 
@@ -61,7 +63,7 @@ def selu(b, x, *, alpha: float = 1.67326319217681884765625,
 
 
 @op("Selu", since=1)
-def selu_1(b, x, *, alpha: float = 1.6732, gamma: float = 1.0507, consumed_inputs=None):
+def selu_1(b, x, *, alpha: float = 1.6732, gamma: float = 1.0507, consumed_inputs: Ints = None):
     return _exponential(b, x, alpha, gamma)
 
 
@@ -80,7 +82,7 @@ def celu(b, x, *, alpha: float = 1.0):
 
 
 @op("Gelu", since=20)
-def gelu(b, x, *, approximate: str = "none"):
+def gelu(b, x, *, approximate: Literal["none", "tanh"] = "none"):
     return b.scalar("gelu_tanh" if approximate == "tanh" else "gelu", x)
 
 
@@ -101,7 +103,7 @@ def hard_sigmoid(b, x, *, alpha: float = 0.2, beta: float = 0.5):
 
 
 @op("HardSigmoid", since=1)
-def hard_sigmoid_1(b, x, *, alpha: float = 0.2, beta: float = 0.5, consumed_inputs=None):
+def hard_sigmoid_1(b, x, *, alpha: float = 0.2, beta: float = 0.5, consumed_inputs: Ints = None):
     return hard_sigmoid(b, x, alpha=alpha, beta=beta)
 
 
@@ -132,12 +134,18 @@ def shrink(b, x, *, bias: float = 0.0, lambd: float = 0.5):
 
 @op("Softmax", since=13)
 def softmax(b, x, *, axis: int = -1):
-    return b.softmax(x, axis)
+    return _softmax(b, x, axis, log=False)
 
 
 @op("LogSoftmax", since=13)
 def log_softmax(b, x, *, axis: int = -1):
-    return b.softmax(x, axis, log=True)
+    return _softmax(b, x, axis, log=True)
+
+
+def _softmax(b, x, axis: int, *, log: bool):
+    if x.rank == 0:  # counts as one element
+        return b.reshape(b.softmax(b.reshape(x, (1,)), axis, log=log), ())
+    return b.softmax(x, axis, log=log)
 
 
 @op("Softmax", since=1)
@@ -152,15 +160,21 @@ def log_softmax_1(b, x, *, axis: int = 1):
 
 def _flattened(b, x, axis: int, *, log: bool):
     """Before opset 13: over all axes from `axis` on together."""
-    axis = b.axis(axis, x.rank) if x.rank else 0
+    axis = _first_flat_axis(b, x, axis)
     if axis == x.rank - 1:
         return b.softmax(x, axis, log=log)
     return b.reshape(b.softmax(b.flatten2d(x, axis), 1, log=log), x.shape)
 
 
+def _first_flat_axis(b, x, axis: int) -> int:
+    return x.rank if axis == x.rank else b.axis(axis, x.rank)
+
+
 @op("Hardmax", since=13)
 def hardmax(b, x, *, axis: int = -1):
     """One at the first maximum along axis, zero elsewhere."""
+    if x.rank == 0:
+        return b.reshape(hardmax(b, b.reshape(x, (1,)), axis=axis), ())
     axis = b.axis(axis, x.rank)
     first = b.reduce("argmax", x, (axis,))
     return b.cast(b.scalar("eq", b.iota(x.shape, axis), first), x.dtype)
@@ -168,4 +182,5 @@ def hardmax(b, x, *, axis: int = -1):
 
 @op("Hardmax", since=1)
 def hardmax_1(b, x, *, axis: int = 1):
-    return b.reshape(hardmax(b, b.flatten2d(x, axis)), x.shape)
+    flat = b.flatten2d(x, _first_flat_axis(b, x, axis))
+    return b.reshape(hardmax(b, flat), x.shape)

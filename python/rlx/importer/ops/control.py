@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rlx.errors import Error, ModelError, UnsupportedError
 from rlx.importer.context import Child, joined_type
-from rlx.importer.registry import op
+from rlx.importer.registry import Body, Ints, op
 from rlx.importer.scope import Scope
 from rlx.ir.build import DType, If, Loop, Scan, TensorType, Value, symbols_of
 
@@ -12,7 +12,7 @@ UNROLL_LIMIT = 8  # trips of a constant Loop that are inlined rather than run as
 
 
 @op("If", since=1)
-def if_(b, cond, *, then_branch, else_branch):
+def if_(b, cond, *, then_branch: Body, else_branch: Body):
     known = b.numbers_or_none(cond)
     if known is not None and isinstance(known[0], int):
         return b.inline(then_branch if known[0] else else_branch)
@@ -38,7 +38,7 @@ def if_(b, cond, *, then_branch, else_branch):
 
 
 @op("Loop", since=1)
-def loop(b, trip_count=None, cond=None, *carried, body):
+def loop(b, trip_count=None, cond=None, *carried, body: Body):
     carried = list(carried)
     count = len(carried)
     trips = _constant_trips(b, trip_count, cond, body)
@@ -69,8 +69,9 @@ def loop(b, trip_count=None, cond=None, *carried, body):
 
 
 @op("Scan", since=9)
-def scan(b, *inputs, body, num_scan_inputs, scan_input_axes=(), scan_input_directions=(),
-         scan_output_axes=(), scan_output_directions=()):
+def scan(b, *inputs, body: Body, num_scan_inputs: int, scan_input_axes: Ints = (),
+         scan_input_directions: Ints = (), scan_output_axes: Ints = (),
+         scan_output_directions: Ints = ()):
     m = num_scan_inputs
     states, scanned = list(inputs[:len(inputs) - m]), list(inputs[len(inputs) - m:])
     axes = [b.axis(a, v.rank) for a, v in zip(scan_input_axes or (0,) * m, scanned)]

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from rlx.errors import ModelError
-from rlx.importer.registry import op
+from rlx.importer.ops.checks import all_in_range, in_range, window
+from rlx.importer.registry import AutoPad, Ints, op
 from rlx.ir.build import DType, Value, apply
 
 
 @op("Conv", since=1)
-def conv(b, x, w, bias=None, *, auto_pad: str = "NOTSET", dilations=None, group: int = 1,
-         kernel_shape=None, pads=None, strides=None):
+def conv(b, x, w, bias=None, *, auto_pad: AutoPad = "NOTSET", dilations: Ints = None,
+         group: int = 1, kernel_shape: Ints = None, pads: Ints = None, strides: Ints = None):
     y = _conv(b, x, w, auto_pad, dilations, group, kernel_shape, pads, strides)
     return add_channel_bias(b, y, bias)
 
 
 @op("ConvInteger", since=10)
-def conv_integer(b, x, w, x_zero=None, w_zero=None, *, auto_pad: str = "NOTSET", dilations=None,
-                 group: int = 1, kernel_shape=None, pads=None, strides=None):
+def conv_integer(b, x, w, x_zero=None, w_zero=None, *, auto_pad: AutoPad = "NOTSET",
+                 dilations: Ints = None, group: int = 1, kernel_shape: Ints = None,
+                 pads: Ints = None, strides: Ints = None):
     return _conv(b, x, w, auto_pad, dilations, group, kernel_shape, pads, strides,
                  x_zero=x_zero, w_zero=w_zero, dtype=DType.INT32)
 
 
 def _conv(b, x, w, auto_pad, dilations, group, kernel_shape, pads, strides, **more) -> Value:
-    rank = x.rank - 2
-    strides, dilations = strides or (1,) * rank, dilations or (1,) * rank
+    strides, dilations = window(x, strides, dilations)
+    in_range("group", group, 1)
     check_kernel(b, w, kernel_shape)
     begin, end = window_pads(x.shape[2:], w.shape[2:], strides, dilations, pads, auto_pad)
     return b.conv(x, w, strides=strides, dilations=dilations, pads_begin=begin, pads_end=end,
@@ -32,6 +34,8 @@ def _conv(b, x, w, auto_pad, dilations, group, kernel_shape, pads, strides, **mo
 
 def check_kernel(b, w: Value, kernel_shape) -> None:
     """kernel_shape, if given, must be the weights' own."""
+    if kernel_shape:
+        all_in_range("kernel_shape", kernel_shape, w.rank - 2, 1)
     for d, k in zip(w.shape[2:], kernel_shape or ()):
         b.guard(apply("eq", d, k), f"kernel_shape {list(kernel_shape)} is not that of the weights")
 
@@ -47,10 +51,7 @@ def window_pads(spatial, kernel, strides, dilations, pads, auto_pad: str):
     """(begin, end) pads of a sliding window by ONNX's pads and auto_pad."""
     rank = len(spatial)
     if auto_pad in ("NOTSET", ""):
-        pads = pads or (0,) * (2 * rank)
-        if len(pads) != 2 * rank:
-            raise ModelError("pads has two entries for each spatial axis", expected=2 * rank,
-                             got=len(pads))
+        pads = all_in_range("pads", pads or (0,) * (2 * rank), 2 * rank, 0)
         return tuple(pads[:rank]), tuple(pads[rank:])
     if auto_pad == "VALID":
         return (0,) * rank, (0,) * rank
@@ -69,25 +70,31 @@ def window_pads(spatial, kernel, strides, dilations, pads, auto_pad: str):
 
 
 @op("ConvTranspose", since=1)
-def conv_transpose(b, x, w, bias=None, *, auto_pad: str = "NOTSET", dilations=None,
-                   group: int = 1, kernel_shape=None, output_padding=None, output_shape=None,
-                   pads=None, strides=None):
+def conv_transpose(b, x, w, bias=None, *, auto_pad: AutoPad = "NOTSET", dilations: Ints = None,
+                   group: int = 1, kernel_shape: Ints = None, output_padding: Ints = None,
+                   output_shape: Ints = None, pads: Ints = None, strides: Ints = None):
+    strides, dilations = window(x, strides, dilations)
     rank = x.rank - 2
-    strides, dilations = strides or (1,) * rank, dilations or (1,) * rank
-    extra = output_padding or (0,) * rank
+    in_range("group", group, 1)
+    extra = all_in_range("output_padding", output_padding or (0,) * rank, rank, 0)
     check_kernel(b, w, kernel_shape)
+    if w.rank != x.rank:
+        raise ModelError("x and w differ in rank", got=f"{x.type} and {w.type}")
     full = []  # the extent with no pads
     for d, k, s, r, e in zip(x.shape[2:], w.shape[2:], strides, dilations, extra):
         reach = apply("add", apply("mul", apply("sub", k, 1), r), 1 + e)
         full.append(apply("add", apply("mul", apply("sub", d, 1), s), reach))
     if output_shape is not None:
-        out = tuple(output_shape[-rank:])
+        # Older models also list the batch and the channels.
+        whole = x.rank if len(output_shape) == x.rank else rank
+        out = all_in_range("output_shape", output_shape, whole, 0)[-rank:]
         begin, end = _transposed_pads(full, out, auto_pad)
     elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         out = tuple(apply("mul", d, s) for d, s in zip(x.shape[2:], strides))
         begin, end = _transposed_pads(full, out, auto_pad)
     else:
         pads = pads if pads and auto_pad in ("NOTSET", "") else (0,) * (2 * rank)
+        pads = all_in_range("pads", pads, 2 * rank, 0)
         begin, end = tuple(pads[:rank]), tuple(pads[rank:])
         out = tuple(apply("sub", f, p + q) for f, p, q in zip(full, begin, end))
     y = b.conv(x, w, strides=strides, dilations=dilations, pads_begin=begin, pads_end=end,

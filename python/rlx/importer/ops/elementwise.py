@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from rlx.errors import UnsupportedError
-from rlx.importer.registry import op
+from rlx.importer.registry import Ints, op
 from rlx.ir.build import DType, Value
+
+RoundMode = Literal["up", "down", "nearest"]
 
 
 def _register(table: dict[str, tuple[str, int]], make) -> None:
@@ -33,20 +37,21 @@ def _variadic(scalar: str):
 
 
 def _legacy_unary(scalar: str):
-    def function(b, x, *, consumed_inputs=None):
+    def function(b, x, *, consumed_inputs: Ints = None):
         return b.scalar(scalar, x)
     return function
 
 
 def _legacy_binary(scalar: str):
     """Opsets 1 to 6: y broadcasts only when asked, along `axis`."""
-    def function(b, x, y, *, broadcast: int = 0, axis: int | None = None, consumed_inputs=None):
+    def function(b, x, y, *, broadcast: int = 0, axis: int | None = None,
+                 consumed_inputs: Ints = None):
         return b.scalar(scalar, x, place_at_axis(b, x, y, axis) if broadcast else y)
     return function
 
 
 def _legacy_variadic(scalar: str):
-    def function(b, x, *rest, consumed_inputs=None):
+    def function(b, x, *rest, consumed_inputs: Ints = None):
         for y in rest:
             x = b.scalar(scalar, x, y)
         return x
@@ -99,7 +104,7 @@ def mean(b, x, *rest):
 
 
 @op("Mean", since=1)
-def mean_1(b, x, *rest, consumed_inputs=None):
+def mean_1(b, x, *rest, consumed_inputs: Ints = None):
     return mean(b, x, *rest)
 
 
@@ -122,7 +127,7 @@ def mod(b, x, y, *, fmod: int = 0):
 
 
 @op("BitShift", since=11)
-def bit_shift(b, x, y, *, direction: str):
+def bit_shift(b, x, y, *, direction: Literal["LEFT", "RIGHT"]):
     return b.scalar("shift_left" if direction == "LEFT" else "shift_right", x, y)
 
 
@@ -142,7 +147,7 @@ def where(b, condition, x, y):
 
 
 @op("Cast", since=6)
-def cast(b, x, *, to: int, saturate: int = 1, round_mode: str = "up"):
+def cast(b, x, *, to: int, saturate: int = 1, round_mode: RoundMode = "up"):
     return b.cast(x, DType(to), saturate=bool(saturate), round_mode=round_mode)
 
 
@@ -155,7 +160,7 @@ def cast_1(b, x, *, to: str):
 
 
 @op("CastLike", since=15)
-def cast_like(b, x, target, *, saturate: int = 1, round_mode: str = "up"):
+def cast_like(b, x, target, *, saturate: int = 1, round_mode: RoundMode = "up"):
     return b.cast(x, target.dtype, saturate=bool(saturate), round_mode=round_mode)
 
 
@@ -167,7 +172,8 @@ def clip(b, x, low=None, high=None):
 
 
 @op("Clip", since=1)
-def clip_1(b, x, *, min: float | None = None, max: float | None = None, consumed_inputs=None):
+def clip_1(b, x, *, min: float | None = None, max: float | None = None,
+           consumed_inputs: Ints = None):
     low = None if min is None else b.like(min, x)
     high = None if max is None else b.like(max, x)
     return clip(b, x, low, high)

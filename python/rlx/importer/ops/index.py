@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from rlx.errors import ModelError
 from rlx.importer.registry import op
 from rlx.ir.build import DType, as_int
+
+Reduction = Literal["none", "add", "mul", "max", "min"]
 
 
 @op("Gather", since=1)
@@ -32,7 +36,7 @@ def gather_nd(b, data, indices, *, batch_dims: int = 0):
 
 
 @op("ScatterElements", since=11)
-def scatter_elements(b, data, indices, updates, *, axis: int = 0, reduction: str = "none"):
+def scatter_elements(b, data, indices, updates, *, axis: int = 0, reduction: Reduction = "none"):
     return b.scatter("elements", data, indices, updates, axis=axis, reduction=reduction)
 
 
@@ -42,12 +46,13 @@ def scatter(b, data, indices, updates, *, axis: int = 0):
 
 
 @op("ScatterND", since=11)
-def scatter_nd(b, data, indices, updates, *, reduction: str = "none"):
+def scatter_nd(b, data, indices, updates, *, reduction: Reduction = "none"):
     return b.scatter("nd", data, indices, updates, reduction=reduction)
 
 
 @op("TensorScatter", since=24)
-def tensor_scatter(b, past, update, write_indices=None, *, axis: int = -2, mode: str = "linear"):
+def tensor_scatter(b, past, update, write_indices=None, *, axis: int = -2,
+                   mode: Literal["linear", "circular"] = "linear"):
     """Writes update at write_indices[batch] along axis; circular wraps around the cache."""
     axis = b.axis(axis, past.rank)
     place = b.iota(update.shape, axis)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from rlx.errors import ModelError
-from rlx.importer.registry import op
+from rlx.importer.ops.checks import in_range, rank_at_least
+from rlx.importer.registry import Ints, op
 from rlx.ir.build import DType, Expr, apply
 
+PadMode = Literal["constant", "reflect", "edge", "wrap"]
 _INT_MAX = 2**63 - 1
 _LONGEST_STEP = 1 << 40  # longer than any axis; index arithmetic with it does not overflow
 
 
 @op("Transpose", since=1)
-def transpose(b, x, *, perm=None):
+def transpose(b, x, *, perm: Ints = None):
     perm = tuple(reversed(range(x.rank))) if perm is None else perm
     if sorted(perm) != list(range(x.rank)):
         raise ModelError("perm is no permutation of the axes", expected=f"of {x.rank} axes",
@@ -34,24 +38,32 @@ def concat_1(b, *xs, axis: int = 1):
 @op("Split", since=13)
 def split(b, x, lengths=None, *, axis: int = 0, num_outputs: int | None = None):
     if lengths is not None:
-        numbers = b.numbers(lengths)
-        if len(numbers) != len(b.wanted):
-            raise ModelError("split has one length for each output", expected=len(b.wanted),
-                             got=len(numbers))
-        return b.split(x, axis, numbers)
-    return _even_split(b, x, axis, num_outputs or len(b.wanted))
+        return _split(b, x, axis, b.numbers(lengths))
+    if num_outputs is not None and num_outputs != len(b.wanted):
+        raise ModelError("num_outputs is not the number of the node's outputs",
+                         expected=len(b.wanted), got=num_outputs)
+    return _even_split(b, x, axis, len(b.wanted))
 
 
 @op("Split", since=2)
-def split_2(b, x, *, axis: int = 0, split=None):
-    return b.split(x, axis, split) if split else _even_split(b, x, axis, len(b.wanted))
+def split_2(b, x, *, axis: int = 0, split: Ints = None):
+    return _split(b, x, axis, split) if split else _even_split(b, x, axis, len(b.wanted))
 
 
 @op("Split", since=1)
-def split_1(b, x, lengths=None, *, axis: int = 0, split=None):
+def split_1(b, x, lengths=None, *, axis: int = 0, split: Ints = None):
     if lengths is not None:
-        return b.split(x, axis, b.numbers(lengths))
+        return _split(b, x, axis, b.numbers(lengths))
     return split_2(b, x, axis=axis, split=split)
+
+
+def _split(b, x, axis: int, lengths):
+    if len(lengths) != len(b.wanted):
+        raise ModelError("split has one length for each output", expected=len(b.wanted),
+                         got=len(lengths))
+    for n in lengths:
+        b.guard(apply("le", 0, n), f"a length of split is negative: {n}")
+    return b.split(x, axis, lengths)
 
 
 def _even_split(b, x, axis: int, count: int):
@@ -71,7 +83,7 @@ def slice_(b, x, starts, ends, axes=None, steps=None):
 
 
 @op("Slice", since=1)
-def slice_1(b, x, *, starts, ends, axes=None):
+def slice_1(b, x, *, starts: Ints, ends: Ints, axes: Ints = None):
     return _slice(b, x, starts, ends, axes, None)
 
 
@@ -81,6 +93,8 @@ def _slice(b, x, starts, ends, axes, steps):
     if not len(starts) == len(ends) == len(axes) == len(steps):
         raise ModelError("starts, ends, axes and steps differ in length",
                          got=[len(starts), len(ends), len(axes), len(steps)])
+    if len({b.axis(a, x.rank) for a in axes}) != len(axes):
+        raise ModelError("axes repeat", got=list(axes))
     begin, stride, extent = [0] * x.rank, [1] * x.rank, list(x.shape)
     for start, end, axis, step in zip(starts, ends, axes, steps):
         k = b.axis(axis, x.rank)
@@ -129,10 +143,12 @@ def _clamp_step(step):
 
 
 @op("Pad", since=11)
-def pad(b, x, pads, value=None, axes=None, *, mode: str = "constant"):
+def pad(b, x, pads, value=None, axes=None, *, mode: PadMode = "constant"):
     rank = x.rank
     at = range(rank) if axes is None else b.structural(axes, "axes decide which dims are padded")
     at = [b.axis(a, rank) for a in at]
+    if len(set(at)) != len(at):
+        raise ModelError("axes repeat", got=at)
     numbers = b.numbers(pads)
     if len(numbers) != 2 * len(at):
         raise ModelError("pads has two entries for each axis", expected=2 * len(at),
@@ -145,20 +161,22 @@ def pad(b, x, pads, value=None, axes=None, *, mode: str = "constant"):
 
 
 @op("Pad", since=2)
-def pad_2(b, x, *, pads, mode: str = "constant", value: float = 0.0):
+def pad_2(b, x, *, pads: Ints, mode: PadMode = "constant", value: float = 0.0):
     n = x.rank
+    if len(pads) != 2 * n:
+        raise ModelError("pads has two entries for each axis", expected=2 * n, got=len(pads))
     return b.pad(x, pads[:n], pads[n:], mode, b.like(value, x) if value else None)
 
 
 @op("Pad", since=1)
-def pad_1(b, x, *, paddings, mode: str = "constant", value: float = 0.0):
+def pad_1(b, x, *, paddings: Ints, mode: PadMode = "constant", value: float = 0.0):
     return pad_2(b, x, pads=paddings, mode=mode, value=value)
 
 
 @op("DepthToSpace", since=1)
-def depth_to_space(b, x, *, blocksize: int, mode: str = "DCR"):
-    n, c, *spatial = x.shape
-    k, s = len(spatial), blocksize
+def depth_to_space(b, x, *, blocksize: int, mode: Literal["DCR", "CRD"] = "DCR"):
+    n, c, spatial, k, s = _blocks(x, blocksize)
+    b.guard(apply("eq", apply("mod", c, s**k), 0), f"{c} channels are no multiple of {s**k}")
     depth = apply("floordiv", c, s**k)
     blocks = (s,) * k
     if mode == "DCR":  # depth is the innermost of the split channels
@@ -175,10 +193,18 @@ def depth_to_space(b, x, *, blocksize: int, mode: str = "DCR"):
     return b.reshape(y, (n, depth, *(apply("mul", d, s) for d in spatial)))
 
 
-@op("SpaceToDepth", since=1)
-def space_to_depth(b, x, *, blocksize: int, mode: str = "DCR"):
+def _blocks(x, size: int):
+    """(batch, channels, spatial dims, their number, block size), checked."""
+    rank_at_least(x, 3)
     n, c, *spatial = x.shape
-    k, s = len(spatial), blocksize
+    in_range("blocksize", size, 1)
+    in_range("blocksize to the number of spatial axes", size ** len(spatial), 1)
+    return n, c, spatial, len(spatial), size
+
+
+@op("SpaceToDepth", since=1)
+def space_to_depth(b, x, *, blocksize: int, mode: Literal["DCR", "CRD"] = "DCR"):
+    n, c, spatial, k, s = _blocks(x, blocksize)
     parts = []
     for d in spatial:
         b.guard(apply("eq", apply("mod", d, s), 0), f"{d} is no multiple of blocksize {s}")
@@ -193,6 +219,9 @@ def space_to_depth(b, x, *, blocksize: int, mode: str = "DCR"):
 @op("ReverseSequence", since=10)
 def reverse_sequence(b, x, lengths, *, batch_axis: int = 1, time_axis: int = 0):
     """y takes x at length - 1 - t inside each batch row's length, at t behind it."""
+    time_axis, batch_axis = b.axis(time_axis, x.rank), b.axis(batch_axis, x.rank)
+    if time_axis == batch_axis:
+        raise ModelError("time_axis and batch_axis are the same", got=time_axis)
     time = b.iota(x.shape, time_axis)
     wide = tuple(1 if k != batch_axis else d for k, d in enumerate(x.shape))
     n = b.reshape(b.cast(lengths, DType.INT64), wide)
@@ -202,9 +231,13 @@ def reverse_sequence(b, x, lengths, *, batch_axis: int = 1, time_axis: int = 0):
 
 
 @op("CenterCropPad", since=18)
-def center_crop_pad(b, x, shape, *, axes=None):
+def center_crop_pad(b, x, shape, *, axes: Ints = None):
     at = range(x.rank) if axes is None else [b.axis(a, x.rank) for a in axes]
-    for k, target in zip(at, b.numbers(shape)):
+    targets = b.numbers(shape)
+    if len(targets) != len(at):
+        raise ModelError("shape has one entry for each axis", expected=len(at), got=len(targets))
+    for k, target in zip(at, targets):
+        b.guard(apply("le", 0, target), f"an entry of shape is negative: {target}")
         dim = x.shape[k]
         excess = apply("max", 0, apply("sub", dim, target))
         x = b.narrow(x, k, apply("floordiv", excess, 2), apply("min", dim, target))

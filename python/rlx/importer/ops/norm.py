@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from rlx.errors import UnsupportedError
-from rlx.importer.registry import op
-from rlx.ir.build import DType, Value, product
+from rlx.importer.ops.checks import in_range, rank_at_least
+from rlx.importer.registry import Ints, op
+from rlx.ir.build import DType, Value, apply, product
 
 
 @op("BatchNormalization", since=7)
@@ -20,7 +21,7 @@ def batch_normalization(b, x, scale, bias, mean, var, *, epsilon: float = 1e-5,
 @op("BatchNormalization", since=1)
 def batch_normalization_1(b, x, scale, bias, mean, var, *, epsilon: float = 1e-5,
                           momentum: float = 0.9, spatial: int = 1, is_test: int = 0,
-                          consumed_inputs=None):
+                          consumed_inputs: Ints = None):
     if not spatial:
         raise UnsupportedError("BatchNormalization with spatial=0")
     return _apply_statistics(b, x, scale, bias, mean, var, epsilon)
@@ -42,6 +43,7 @@ def _by_channel(b, v: Value, x: Value) -> Value:
 
 
 def _batch_norm_training(b, x, scale, bias, mean, var, epsilon, momentum):
+    rank_at_least(x, 2)
     axes = tuple(k for k in range(x.rank) if k != 1)
     wide = b.cast(x, mean.dtype)
     now = b.reduce("mean", wide, axes)
@@ -84,11 +86,20 @@ def _trailing(b, v: Value | None, x: Value, axis: int) -> Value | None:
 
 @op("InstanceNormalization", since=6)
 def instance_normalization(b, x, scale, bias, *, epsilon: float = 1e-5):
-    return _group_norm(b, x, scale, bias, x.shape[1], epsilon)
+    rank_at_least(x, 3)
+    n, channels, *spatial = x.shape
+    if isinstance(channels, int) and channels:
+        return _group_norm(b, x, scale, bias, channels, epsilon)
+    # An open number of channels: each channel is a row.
+    rows = b.reshape(x, (apply("mul", n, channels), product(spatial)))
+    y = b.reshape(b.norm("layer", rows, None, None, epsilon, axis=1)[0], x.shape)
+    y = b.scalar("mul", y, _by_channel(b, scale, x))
+    return b.scalar("add", y, _by_channel(b, bias, x))
 
 
 @op("InstanceNormalization", since=1)
-def instance_normalization_1(b, x, scale, bias, *, epsilon: float = 1e-5, consumed_inputs=None):
+def instance_normalization_1(b, x, scale, bias, *, epsilon: float = 1e-5,
+                             consumed_inputs: Ints = None):
     return instance_normalization(b, x, scale, bias, epsilon=epsilon)
 
 
@@ -101,27 +112,33 @@ def group_normalization(b, x, scale, bias, *, num_groups: int, epsilon: float = 
 @op("GroupNormalization", since=18)
 def group_normalization_18(b, x, scale, bias, *, num_groups: int, epsilon: float = 1e-5):
     """Before opset 21 scale and bias are one value a group."""
-    size = product((x.shape[1],)) // num_groups
+    rank_at_least(x, 3)
+    size = apply("floordiv", x.shape[1], in_range("num_groups", num_groups, 1))
     spread = [b.reshape(b.expand(b.unsqueeze(v, (1,)), (num_groups, size)), (x.shape[1],))
               for v in (scale, bias)]
     return _group_norm(b, x, *spread, num_groups, epsilon)
 
 
 def _group_norm(b, x, scale, bias, groups, epsilon: float) -> Value:
-    if not isinstance(groups, int):
-        raise UnsupportedError("normalisation over a number of channels known only at run time")
+    rank_at_least(x, 3)
+    in_range("num_groups", groups, 1)
+    b.guard(apply("eq", apply("mod", x.shape[1], groups), 0),
+            f"num_groups {groups} does not divide the {x.shape[1]} channels")
+    for v in (scale, bias):
+        b.same_dim(v.shape[0] if v.rank else 1, x.shape[1], "scale, bias and the channels")
     return b.norm("group", x, scale, bias, epsilon, groups=groups)[0]
 
 
 @op("LpNormalization", since=1)
 def lp_normalization(b, x, *, axis: int = -1, p: int = 2):
+    in_range("p", p, 1, 2)
     norm = b.reduce(f"l{p}", x, (axis,))
     zero = b.scalar("eq", norm, b.like(0, x))
     return b.select(zero, b.like(0, x), b.scalar("div", x, norm))
 
 
 @op("MeanVarianceNormalization", since=9)
-def mean_variance_normalization(b, x, *, axes=(0, 2, 3)):
+def mean_variance_normalization(b, x, *, axes: Ints = (0, 2, 3)):
     centred = b.scalar("sub", x, b.reduce("mean", x, axes))
     spread = b.reduce("mean", b.scalar("mul", centred, centred), axes)
     deviation = b.scalar("add", b.scalar("sqrt", spread), b.like(1e-9, x))
@@ -131,6 +148,8 @@ def mean_variance_normalization(b, x, *, axes=(0, 2, 3)):
 @op("LRN", since=1)
 def lrn(b, x, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0, size: int):
     """Sums squares over a window of channels: as an average pool over the channel axis."""
+    rank_at_least(x, 3)
+    in_range("size", size, 1)
     square = b.scalar("mul", x, x)
     n, c, *spatial = x.shape
     flat = b.reshape(square, (n, 1, c, product(spatial)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rlx.errors import ModelError
 from rlx.importer.ops.conv import check_kernel, window_pads
-from rlx.importer.registry import op
+from rlx.importer.registry import AutoPad, Ints, op
 from rlx.ir.build import AxisMap, DType, Value, as_int
 
 _RANGES = {
@@ -94,8 +94,8 @@ def _vector(b, zero: Value) -> Value:
 
 @op("QLinearConv", since=10)
 def qlinear_conv(b, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias=None, *,
-                 auto_pad: str = "NOTSET", dilations=None, group: int = 1, kernel_shape=None,
-                 pads=None, strides=None):
+                 auto_pad: AutoPad = "NOTSET", dilations: Ints = None, group: int = 1,
+                 kernel_shape: Ints = None, pads: Ints = None, strides: Ints = None):
     rank = x.rank - 2
     strides, dilations = strides or (1,) * rank, dilations or (1,) * rank
     check_kernel(b, w, kernel_shape)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rlx.errors import UnsupportedError
-from rlx.importer.registry import op
+from rlx.importer.ops.checks import dims, in_range, rank_is
+from rlx.importer.registry import Ints, op
 from rlx.ir.build import DType, Random
 
 
@@ -12,9 +13,9 @@ def _like(x, dtype: int | None) -> DType:
 
 
 @op("RandomNormal", since=1)
-def random_normal(b, *, shape, dtype: int = 1, mean: float = 0.0, scale: float = 1.0,
+def random_normal(b, *, shape: Ints, dtype: int = 1, mean: float = 0.0, scale: float = 1.0,
                   seed: float | None = None):
-    return b.random(Random("normal", mean, scale, seed), DType(dtype), shape)
+    return b.random(Random("normal", mean, scale, seed), DType(dtype), dims("shape", shape))
 
 
 @op("RandomNormalLike", since=1)
@@ -24,9 +25,9 @@ def random_normal_like(b, x, *, dtype: int | None = None, mean: float = 0.0, sca
 
 
 @op("RandomUniform", since=1)
-def random_uniform(b, *, shape, dtype: int = 1, low: float = 0.0, high: float = 1.0,
+def random_uniform(b, *, shape: Ints, dtype: int = 1, low: float = 0.0, high: float = 1.0,
                    seed: float | None = None):
-    return b.random(Random("uniform", low, high, seed), DType(dtype), shape)
+    return b.random(Random("uniform", low, high, seed), DType(dtype), dims("shape", shape))
 
 
 @op("RandomUniformLike", since=1)
@@ -42,6 +43,8 @@ def bernoulli(b, x, *, dtype: int | None = None, seed: float | None = None):
 
 @op("Multinomial", since=7)
 def multinomial(b, x, *, dtype: int = 6, sample_size: int = 1, seed: float | None = None):
+    rank_is(x, 2, "the input")
+    in_range("sample_size", sample_size, 1)
     return b.random(Random("multinomial", seed=seed), DType(dtype), (x.shape[0], sample_size), x)
 
 
@@ -68,7 +71,7 @@ def dropout_7(b, x, *, ratio: float = 0.5, seed: int | None = None):
 
 
 @op("Dropout", since=1)
-def dropout_1(b, x, *, ratio: float = 0.5, is_test: int = 0, consumed_inputs=None):
+def dropout_1(b, x, *, ratio: float = 0.5, is_test: int = 0, consumed_inputs: Ints = None):
     if not is_test:
         raise UnsupportedError("Dropout in training mode of opset 1")
     return x, _all_kept(b, x)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rlx.importer.registry import op
-from rlx.ir.build import DType, Value
+from rlx.importer.registry import Ints, op
+from rlx.ir.build import DType, Value, apply
 
 _KINDS = {
     "ReduceSum": "sum", "ReduceMean": "mean", "ReduceMax": "max", "ReduceMin": "min",
@@ -34,7 +34,7 @@ def _by_input(kind: str):
 
 
 def _by_attribute(kind: str):
-    def function(b, x, *, axes=None, keepdims: int = 1):
+    def function(b, x, *, axes: Ints = None, keepdims: int = 1):
         return _reduce(b, kind, x, axes, keepdims)
     return function
 
@@ -48,6 +48,8 @@ def _arg(kind: str):
     def function(b, x, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0):
         if x.rank == 0:  # a scalar counts as one element
             x, keepdims = b.reshape(x, (1,)), 0
+        dim = x.shape[b.axis(axis, x.rank)]
+        b.guard(apply("lt", 0, dim), f"an axis of extent {dim} has no {kind}")
         return b.reduce(kind, x, (axis,), bool(keepdims), select_last_index=select_last_index)
     return function
 

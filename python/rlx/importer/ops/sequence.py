@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from onnx import TypeProto
+
 from rlx.errors import ModelError, UnsupportedError
 from rlx.importer.registry import op
 from rlx.importer.types import type_of
@@ -82,7 +84,7 @@ def split_to_sequence(b, x, split=None, *, axis: int = 0, keepdims: int = 1):
 
 
 @op("Optional", since=15)
-def optional(b, x=None, *, type=None):
+def optional(b, x=None, *, type: TypeProto = None):
     if x is not None:
         return x
     if type is None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from rlx.errors import ModelError
-from rlx.importer.registry import op
+from rlx.importer.ops.checks import rank_at_least
+from rlx.importer.registry import Floats, Ints, Texts, op
 from rlx.ir.build import AxisMap, DType, Expr, Value, apply, product, symbols_of
 
 
 @op("Constant", since=1)
 def constant(
-    b, *, value: Value = None, sparse_value=None, value_float=None, value_floats=None,
-    value_int=None, value_ints=None, value_string=None, value_strings=None,
+    b, *, value: Value = None, sparse_value: Value = None, value_float: float = None,
+    value_floats: Floats = None, value_int: int = None, value_ints: Ints = None,
+    value_string: str = None, value_strings: Texts = None,
 ):
     if value is not None or sparse_value is not None:
         return value if value is not None else sparse_value
@@ -28,10 +30,7 @@ def constant(
 @op("ConstantOfShape", since=9)
 def constant_of_shape(b, shape, *, value: Value = None):
     value = value if value is not None else b.const(0.0, DType.FLOAT32)
-    dims = b.numbers(shape)
-    for d in dims:
-        b.guard(apply("le", 0, d), f"a dim of ConstantOfShape is negative: {d}")
-    return b.fill(dims, value.const.reshape(-1)[0].item(), value.dtype)
+    return b.fill(b.numbers(shape), value.const.reshape(-1)[0].item(), value.dtype)
 
 
 @op("Shape", since=1)
@@ -50,7 +49,7 @@ def reshape(b, x, shape, *, allowzero: int = 0):
 
 
 @op("Reshape", since=1)
-def reshape_1(b, x, *, shape, consumed_inputs=None):
+def reshape_1(b, x, *, shape: Ints, consumed_inputs: Ints = None):
     return b.reshape(x, _target(b, x, shape, False))
 
 
@@ -68,9 +67,13 @@ def _target(b, x, wanted, allow_zero: bool) -> tuple:
             if rest is not None:
                 raise ModelError("shape has more than one -1", got=list(wanted))
             rest = k
+        if not isinstance(d, Expr) and d < -1:
+            raise ModelError(f"entry {k} of shape is negative", expected="-1 or more", got=d)
         dims.append(d)
     if rest is not None:
         known = product(dims[:rest] + dims[rest + 1:])
+        if allow_zero:
+            b.guard(apply("ne", known, 0), "with allowzero, shape cannot have both 0 and -1")
         dims[rest] = apply("floordiv", product(x.shape), known)
     return tuple(dims)
 
@@ -101,7 +104,7 @@ def squeeze(b, x, axes=None):
 
 
 @op("Squeeze", since=1)
-def squeeze_1(b, x, *, axes=None):
+def squeeze_1(b, x, *, axes: Ints = None):
     if axes is not None:
         return b.squeeze(x, axes)
     ones = []
@@ -123,7 +126,7 @@ def unsqueeze(b, x, axes):
 
 
 @op("Unsqueeze", since=1)
-def unsqueeze_1(b, x, *, axes):
+def unsqueeze_1(b, x, *, axes: Ints):
     return b.unsqueeze(x, axes)
 
 
@@ -157,6 +160,7 @@ def eye_like(b, x, *, dtype: int | None = None, k: int = 0):
 
 @op("Trilu", since=14)
 def trilu(b, x, k=None, *, upper: int = 1):
+    rank_at_least(x, 2)
     row, column = b.iota(x.shape, x.rank - 2), b.iota(x.shape, x.rank - 1)
     k = b.const(0, DType.INT64) if k is None else b.reshape(k, ())
     # k is not added to row: it may be as large as int64 goes.
@@ -175,6 +179,8 @@ def tile(b, x, repeats):
     times = b.numbers(repeats)
     if len(times) != x.rank:
         raise ModelError("repeats has one entry for each axis", expected=x.rank, got=len(times))
+    for n in times:
+        b.guard(apply("le", 0, n), f"an entry of repeats is negative: {n}")
     shape = tuple(apply("mul", d, n) for d, n in zip(x.shape, times))
     access = tuple(AxisMap(k, 1, 0 if n == 1 else d)
                    for k, (d, n) in enumerate(zip(x.shape, times)))
@@ -193,6 +199,10 @@ def tile_1(b, x, tiles, axis):
 def one_hot(b, indices, depth, values, *, axis: int = -1):
     n = b.number(depth)
     n = apply("to_int", n)
+    b.guard(apply("le", 0, n), f"depth is negative: {n}")
+    if values.rank != 1:
+        raise ModelError("values holds the off- and the on-value", got=str(values.type))
+    b.same_dim(values.shape[0], 2, "the values of OneHot")
     axis = b.axis(axis, indices.rank + 1)
     shape = (*indices.shape[:axis], n, *indices.shape[axis:])
     place = b.iota(shape, axis)

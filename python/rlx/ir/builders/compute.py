@@ -73,6 +73,9 @@ class ComputeBuilder(CoreBuilder):
             spatial_out = tuple(
                 window_out(x.shape[2 + k], w.shape[2 + k], strides[k], dilations[k],
                            pads_begin[k], pads_end[k]) for k in range(rank))
+        cut = channels if transposed else features
+        self.guard(apply("eq", apply("mod", cut, groups), 0),
+                   f"{groups} groups do not divide {cut} channels")
         for d in spatial_out:
             self.guard(apply("le", 0, d), f"the window does not fit {list(x.shape)}")
         dtype = dtype if dtype is not None else x.dtype
@@ -123,15 +126,30 @@ class ComputeBuilder(CoreBuilder):
     def recurrent(self, prim: Recurrent, x: Value, w: Value, r: Value, b=None, sequence_lens=None,
                   initial_h=None, initial_c=None, p=None) -> list[Value | None]:
         """ONNX LSTM, GRU or RNN -> [y, y_h, y_c or None]."""
-        directions = w.shape[0]
+        directions = 2 if prim.direction == "bidirectional" else 1
         steps, batch = (x.shape[1], x.shape[0]) if prim.batchwise else (x.shape[0], x.shape[1])
         h = prim.hidden_size
         y = (batch, steps, directions, h) if prim.batchwise else (steps, directions, batch, h)
         state = (batch, directions, h) if prim.batchwise else (directions, batch, h)
+        gates = {"lstm": 4, "gru": 3, "rnn": 1}[prim.kind] * h
+        operands = {"W": (w, (directions, gates, x.shape[2])), "R": (r, (directions, gates, h)),
+                    "B": (b, (directions, 2 * gates)), "sequence_lens": (sequence_lens, (batch,)),
+                    "initial_h": (initial_h, state), "initial_c": (initial_c, state),
+                    "P": (p, (directions, 3 * h))}
+        for name, (v, shape) in operands.items():
+            if v is not None:
+                self._has_shape(name, v, shape)
         types = [TensorType(x.dtype, y), TensorType(x.dtype, state), None]
         if prim.kind == "lstm":
             types[2] = TensorType(x.dtype, state)
         return self.node(prim, [x, w, r, b, sequence_lens, initial_h, initial_c, p], types)
+
+    def _has_shape(self, name: str, v: Value, shape: tuple[Number, ...]) -> None:
+        if v.rank != len(shape):
+            raise ModelError(f"{name} has another rank", expected=f"rank {len(shape)}",
+                             got=str(v.type))
+        for k, (got, wanted) in enumerate(zip(v.shape, shape)):
+            self.same_dim(got, wanted, f"axis {k} of {name}")
 
 
 def accumulate_type(dtype: DType) -> DType:

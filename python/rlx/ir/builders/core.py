@@ -258,7 +258,7 @@ class CoreBuilder:
 
     def axis(self, axis: int, rank: int, what: str = "axis") -> int:
         """axis made non-negative; ModelError when out of range."""
-        if not -rank <= axis < max(rank, 1):
+        if not -rank <= axis < rank:
             raise ModelError(f"{what} is out of range", expected=f"in [-{rank}, {rank - 1}]",
                              got=axis).at(node=self.origin.name, op=self.origin.op)
         return axis + rank if axis < 0 else axis

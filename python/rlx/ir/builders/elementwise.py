@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlx.errors import ModelError, UnsupportedError
+from rlx.errors import MemoryLimitError, ModelError, UnsupportedError
 from rlx.ir.builders.core import TRACKED_LIMIT, TRACKED_TYPES, CoreBuilder
 from rlx.ir.expr import Number, apply, as_int, product
 from rlx.ir.graph import Value
@@ -19,6 +19,7 @@ _ON_NUMBERS = {
 
 
 _ON_STRINGS = frozenset({"eq", "select"})  # strings are ids: equal or not, in no order
+ADDRESS_SPACE = 1 << 47  # bytes that a process can name
 _ROUND_MODES = {"up": 0, "down": 2, "nearest": 4}  # bits of a cast's imm
 
 
@@ -93,9 +94,14 @@ class ElementwiseBuilder(CoreBuilder):
 
     def fill(self, shape: tuple[Number, ...], value, dtype: DType) -> Value:
         """A tensor of `shape` full of one number."""
+        for d in shape:
+            self.guard(apply("le", 0, d), f"a dim of a constant tensor is negative: {d}")
         static = tuple(as_int(d) for d in shape)
         if None not in static and product(static) <= TRACKED_LIMIT and dtype in TRACKED_TYPES:
             return self.from_numbers([value] * product(static), dtype, static)
+        if None not in static and product(static) * dtype.itemsize > ADDRESS_SPACE:
+            raise MemoryLimitError("a tensor is larger than the address space", got=list(static),
+                                   remedy="correct its shape")
         prim = Region(tuple(shape), (), (RegionOp("const", dtype, imm=value),), (0,))
         return self.node(prim, [], [TensorType(dtype, tuple(shape))])[0]
 

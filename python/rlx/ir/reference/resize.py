@@ -63,6 +63,8 @@ class _Axis:
             return start * last + i * (end - start) * last / (self.target - 1)
         if mode == "pytorch_half_pixel" and self.target <= 1:
             return -0.5
+        if mode == "tf_half_pixel_for_nn":
+            return (i + 0.5) / self.scale
         half = (i + 0.5) / self.scale - 0.5
         if mode == "half_pixel_symmetric":
             return self.source / 2 * (1 - self.target / self.length) + half

@@ -1,0 +1,69 @@
+"""Numeric preconditions that several operators share; a refusal names what was expected and got."""
+
+from __future__ import annotations
+
+import math
+
+from rlx.errors import ModelError
+from rlx.ir.build import Expr, Value, apply
+
+LARGEST = 2**31 - 1  # strides, counts and their like are 32-bit in the kernels
+
+
+def in_range(name: str, value: int, least: int, most: int = LARGEST) -> int:
+    """An attribute that must lie in [least, most]."""
+    if not least <= value <= most:
+        raise ModelError(f"{name} is out of range", got=value,
+                         expected=f"at least {least}" if value < least else f"at most {most}")
+    return value
+
+
+def all_in_range(name: str, values, count: int, least: int) -> tuple[int, ...]:
+    """A list attribute of `count` entries, each at least `least`."""
+    if len(values) != count:
+        raise ModelError(f"{name} has the wrong number of entries", expected=count,
+                         got=list(values))
+    for v in values:
+        in_range(f"an entry of {name}", v, least)
+    return tuple(values)
+
+
+def rank_at_least(x: Value, least: int, what: str = "the input") -> None:
+    """The input must have so many axes."""
+    if x.rank < least:
+        raise ModelError(f"{what} has too few axes", expected=f"rank {least} or more",
+                         got=str(x.type))
+
+
+def rank_is(x: Value, rank: int, what: str) -> None:
+    """The input must have exactly so many axes."""
+    if x.rank != rank:
+        raise ModelError(f"{what} has another rank", expected=f"rank {rank}", got=str(x.type))
+
+
+def window(x: Value, strides, dilations, kernel=None) -> tuple[tuple, tuple]:
+    """(strides, dilations) of a sliding window over NC... x, ones where they are not given."""
+    rank_at_least(x, 3)
+    spatial = x.rank - 2
+    if kernel is not None:
+        all_in_range("kernel_shape", kernel, spatial, 1)
+    ones = (1,) * spatial
+    return (all_in_range("strides", strides or ones, spatial, 1),
+            all_in_range("dilations", dilations or ones, spatial, 1))
+
+
+def scale(b, s, name: str = "a scale"):
+    """A factor of sizes: a positive, finite number (guarded)."""
+    if not isinstance(s, Expr) and not (0.0 < s < LARGEST):
+        raise ModelError(f"{name} is no positive number", expected="a finite number above 0",
+                         got=s if math.isfinite(s) else str(s))
+    b.guard(apply("lt", 0.0, s), f"{name} is not above 0: {s}")
+    b.guard(apply("lt", s, float(LARGEST)), f"{name} is too large: {s}")
+    return s
+
+
+def dims(name: str, values) -> tuple[int, ...]:
+    """The entries of a shape attribute: none may be negative."""
+    for v in values:
+        in_range(f"a dim of {name}", v, 0, 2**63 - 1)
+    return tuple(values)
