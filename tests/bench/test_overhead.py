@@ -9,11 +9,9 @@ import pytest
 
 import models
 import rlx
-from tests.api.toys import F, model, node, value
-from tests.tolerance import tolerance
+from tests.bench import cases
 
 pytestmark = pytest.mark.bench
-ROUNDS, CALLS = 30, 200
 # Times of onnxruntime that bert-base's first run at a new length takes: the second best of four
 # lengths, measured 2026-11-28 on two AVX2 cores. The target is 1.0 and is missed: short products
 # (17 to 65 rows) are slower than onnxruntime's. Only a lower figure may replace this one.
@@ -21,49 +19,19 @@ FIRST_RUN_RATIO = 1.16
 NOISE = 1.3  # between runs of that test on a shared machine
 
 
-def peer(made):
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    return onnxruntime.InferenceSession(made.SerializeToString(), options,
-                                        providers=["CPUExecutionProvider"])
-
-
-def ratio(ours, theirs, calls: int = CALLS) -> float:
-    """The best time of rlx over the best of its peer, measured in turns."""
-    best = [np.inf, np.inf]
-    for _ in range(ROUNDS):
-        for k, call in enumerate((ours, theirs)):
-            begin = time.perf_counter()
-            for _ in range(calls):
-                call()
-            best[k] = min(best[k], time.perf_counter() - begin)
-    print(f"rlx {best[0] / calls * 1e6:.2f} us, onnxruntime {best[1] / calls * 1e6:.2f} us")
-    return best[0] / best[1]
-
-
-def pair(made, given):
-    session, other = rlx.load(made, threads=1), peer(made)
-    np.testing.assert_allclose(session.run(given)["y"], other.run(None, given)[0],
-                               **tolerance("rounded", "float32"))
-    return (lambda: session.run(given)), (lambda: other.run(None, given))
-
-
 def test_add_of_four_elements_takes_half_of_onnxruntimes_time():
-    add = model([node("Add", "a b", "y")], [value("a", F, [4]), value("b", F, [4])], [value("y")])
-    four = np.ones(4, np.float32)
-    assert ratio(*pair(add, {"a": four, "b": four})) <= 0.5
+    pair = cases.add()
+    pair.check()
+    assert pair.ratio(rounds=30, calls=200) <= 0.5
 
 
-def test_chain_of_300_elementwise_ops_is_one_or_two_steps():
-    nodes = [node(("Add", "Mul", "Sub")[k % 3], f"v{k} c", f"v{k + 1}") for k in range(299)]
-    nodes.append(node("Tanh", "v299", "y"))
-    chain = model(nodes, [value("v0", F, ["n"])], [value("y")], {"c": np.float32(1.001)})
-    given = {"v0": np.linspace(-1, 1, 1000, dtype=np.float32)}
-    calls = pair(chain, given)
-    assert ratio(*calls, calls=20) <= 0.5
-    with rlx.load(chain) as session:
-        session.run(given)
-        assert sum(len(row["steps"]) for row in session.explain()) <= 2
+@pytest.mark.parametrize("count", [4, 1000])
+def test_chain_of_300_elementwise_ops_is_one_or_two_steps(count):
+    pair = cases.chain(count)
+    pair.check()
+    assert pair.ratio(rounds=30, calls=20) <= 0.5
+    steps = sum(len(row["steps"]) for row in pair.session.explain())
+    assert steps <= 2
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,14 @@ import warnings
 
 import numpy as np
 import onnx
+import pytest
 from onnx.backend.test.loader import load_model_tests
 from onnx.backend.test.runner import Runner, _normalize_tensor
 
+from rlx.errors import UnsupportedError
 from rlx.ir.types import dtype_of
+
+OPERATORS = sorted({s.name for s in onnx.defs.get_all_schemas() if s.domain == ""})
 
 
 @lru_cache(maxsize=1)
@@ -50,6 +54,32 @@ def _stored(folder: str, what: str, infos) -> list:
     for i in range(len(glob.glob(os.path.join(folder, f"{what}_*.pb")))):
         Runner._load_proto(None, os.path.join(folder, f"{what}_{i}.pb"), values, infos[i].type)
     return values
+
+
+def check_operator(operator: str, exceptions: dict[str, str],
+                   run: Callable[[onnx.ModelProto, list], list]) -> None:
+    """Each case that begins with the operator, but for the exceptions (name -> reason).
+
+    Skips when the suite has none or all are refused; prints single refusals.
+    """
+    cases = cases_by_operator().get(operator, [])
+    if not cases:
+        pytest.skip("the onnx package has no case that starts with it")
+    failed, unsupported = [], []
+    for case in cases:
+        if case.name in exceptions:
+            print(f"left out: {case.name}: {exceptions[case.name]}")
+            continue
+        try:
+            check(case, run)
+        except UnsupportedError as error:
+            unsupported.append(f"{case.name}: {error}")
+        except Exception as error:  # noqa: BLE001 - every failure is listed
+            failed.append(f"{case.name}: {type(error).__name__}: {error}")
+    assert not failed, "\n".join(failed)
+    if len(unsupported) == len(cases):
+        pytest.skip(unsupported[0])
+    print(*unsupported, sep="\n")
 
 
 def check(case, run: Callable[[onnx.ModelProto, list], list]) -> None:

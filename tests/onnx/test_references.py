@@ -4,16 +4,13 @@ import numpy as np
 import onnx
 import pytest
 
-from rlx.errors import UnsupportedError
 from rlx.importer.importer import Facts, import_model
 from rlx.importer.reader import read
 from rlx.ir.build import Specialise
 from rlx.ir.evaluate import AssumptionFailed, evaluate_graph
 from rlx.ir.verify import verify
 from rlx.passes import run_pipeline
-from tests.onnx.official import cases_by_operator, check
-
-OPERATORS = sorted({s.name for s in onnx.defs.get_all_schemas() if s.domain == ""})
+from tests.onnx.official import OPERATORS, check_operator
 
 # Cases whose expected values are not the operator's: name -> reason, printed when left out.
 EXCEPTIONS = {
@@ -24,24 +21,7 @@ EXCEPTIONS = {
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_official_cases(operator):
-    cases = cases_by_operator().get(operator, [])
-    if not cases:
-        pytest.skip("the onnx package has no case that starts with it")
-    failed, unsupported = [], []
-    for case in cases:
-        if case.name in EXCEPTIONS:
-            print(f"left out: {case.name}: {EXCEPTIONS[case.name]}")
-            continue
-        try:
-            check(case, run)
-        except UnsupportedError as error:
-            unsupported.append(f"{case.name}: {error}")
-        except Exception as error:  # noqa: BLE001 - every failure is listed
-            failed.append(f"{case.name}: {type(error).__name__}: {error}")
-    assert not failed, "\n".join(failed)
-    if len(unsupported) == len(cases):
-        pytest.skip(unsupported[0])
-    print(*unsupported, sep="\n")
+    check_operator(operator, EXCEPTIONS, run)
 
 
 def run(model: onnx.ModelProto, inputs: list) -> list:
