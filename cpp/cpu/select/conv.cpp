@@ -59,6 +59,15 @@ void check_geometry(const ConvGeometry& g, const TensorDesc& w) {
   }
 }
 
+void check_zero_points(const TensorDesc& x_zero, const TensorDesc& w_zero, int64_t channels) {
+  const int64_t many = w_zero.count();
+  if ((x_zero.dtype == DType::none || x_zero.count() == 1) &&
+      (w_zero.dtype == DType::none || many == 1 || many == channels)) {
+    return;
+  }
+  throw Error(ErrorKind::model, "zero points of a convolution are one, or of w one a channel");
+}
+
 struct TransposeBody : StepBody {
   int64_t batch, rows, cols;
   size_t item;
@@ -98,6 +107,7 @@ class ConvSelect {
     }
     geometry_ = geometry_of(conv, bare());
     check_geometry(geometry_, inputs_[1]);
+    check_zero_points(inputs_[2], inputs_[3], geometry_.out_channels);
     last_ = geometry_;
     last_.x = dense_last(geometry_.in_channels, geometry_.in);
     last_.y = dense_last(geometry_.out_channels, geometry_.out);
@@ -118,7 +128,8 @@ class ConvSelect {
       }
     }
     if (dense && may_try("gemm")) {
-      if (auto found = by_gemm(refusal)) return std::move(*found);
+      if (auto found = by_product(conv_gemm, refusal)) return std::move(*found);
+      if (auto found = by_product(conv_s8, refusal)) return std::move(*found);
     }
     Selection found = conv_direct(bare(), geometry_);
     found.reason = refusal;
@@ -167,16 +178,20 @@ class ConvSelect {
     return assemble(std::move(*found), x_moves(), y_moves(), false);
   }
 
-  std::optional<Selection> by_gemm(std::string& refusal) const {
+  using ProductRung = std::optional<Selection> (*)(const SelectRequest&, const ConvGeometry&,
+                                                   const ConvFusion*, std::string&);
+
+  std::optional<Selection> by_product(ProductRung rung, std::string& refusal) const {
     // The kernel's rows are pixels and its columns channels; so must be the Region's.
-    const bool fuses = conv_.epilogue && conv_.accumulate == DType::float32 &&
-                       conv_.channels_last && request_.outputs[0].contiguous();
+    const bool sums = product_.dtype == DType::float32 || product_.dtype == DType::int32;
+    const bool fuses = conv_.epilogue && sums && conv_.channels_last &&
+                       request_.outputs[0].contiguous();
     std::optional<Selection> found;
     if (fuses) {
       const ConvFusion fusion{*conv_.epilogue, product_, chain()};
-      found = conv_gemm(request_, last_, &fusion, refusal);
+      found = rung(request_, last_, &fusion, refusal);
     } else {
-      found = conv_gemm(bare(), last_, nullptr, refusal);
+      found = rung(bare(), last_, nullptr, refusal);
     }
     if (!found) return found;
     found->reason = refusal;

@@ -27,6 +27,8 @@ std::optional<Selection> conv_depthwise(const SelectRequest& request, const Conv
 // With `fused` the request is the whole convolution's, and the Region is applied to the product.
 std::optional<Selection> conv_gemm(const SelectRequest& request, const ConvGeometry& geometry,
                                    const ConvFusion* fused, std::string& refusal);
+std::optional<Selection> conv_s8(const SelectRequest& request, const ConvGeometry& geometry,
+                                 const ConvFusion* fused, std::string& refusal);
 // Any strides and every type that there is.
 Selection conv_direct(const SelectRequest& request, const ConvGeometry& geometry);
 

@@ -42,26 +42,19 @@ GemmTile::GemmTile(const Region& region, const SelectRequest& request, const Ten
   }
 }
 
-void GemmTile::claim(GemmCall& call) {
-  call.store = false;
-  call.epilogue.tile = Use::apply;
-}
-
-GemmTile::Use::Use(const GemmTile& tile, GemmCall& call, void* const* operands, void* scratch)
+GemmTile::Use::Use(const GemmTile& tile, const params::Gemm& shape, int threads,
+                   void* const* operands, void* scratch)
     : tile_(tile),
       outputs_(operands + tile.inputs_),
       scratch_(static_cast<std::byte*>(scratch)),
-      rows_(call.shape.m),
-      columns_(call.shape.n) {
+      rows_(shape.m),
+      columns_(shape.n) {
   const size_t bytes = tile.program_.scratch_bytes();
-  for (int i = 0; i < call.threads; ++i) {
-    tile.program_.begin(scratch_ + size_t(i) * bytes, operands);
-  }
-  claim(call);
-  call.epilogue.context = this;
+  for (int i = 0; i < threads; ++i) tile.program_.begin(scratch_ + size_t(i) * bytes, operands);
 }
 
-void GemmTile::Use::apply(void* self, float* c, int64_t row, int64_t col, int64_t rows,
+template <class Sum>
+void GemmTile::Use::apply(void* self, Sum* c, int64_t row, int64_t col, int64_t rows,
                           int64_t cols, int64_t ldc) {
   const Use& use = *static_cast<const Use*>(self);
   const GemmTile& tile = use.tile_;
@@ -80,6 +73,16 @@ void GemmTile::Use::apply(void* self, float* c, int64_t row, int64_t col, int64_
     }
     tile.program_.evaluate(frame, row + i, col, cols, outputs, c + i * ldc);
   }
+}
+
+void GemmTile::claim(GemmCall& call) {
+  call.store = false;
+  call.epilogue.tile = Use::apply<float>;
+}
+
+void GemmTile::claim(GemmS8Call& call) {
+  call.store = false;
+  call.tile = Use::apply<int32_t>;
 }
 
 }  // namespace rlx::cpu

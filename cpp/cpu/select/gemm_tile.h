@@ -5,6 +5,7 @@
 
 #include "backend.h"
 #include "cpu/kernels/gemm.h"
+#include "cpu/kernels/gemm_s8.h"
 #include "cpu/kernels/region.h"
 
 namespace rlx::cpu {
@@ -17,8 +18,9 @@ class GemmTile {
   GemmTile(const Region& region, const SelectRequest& request, const TensorDesc& product,
            std::span<const TensorDesc> extras);
 
-  // What `call` must look like when its workspace is asked for.
+  // What a call must look like when its workspace is asked for.
   static void claim(GemmCall& call);
+  static void claim(GemmS8Call& call);
 
   size_t workspace(int threads) const { return program_.scratch_bytes() * size_t(threads); }
 
@@ -26,12 +28,22 @@ class GemmTile {
   class Use {
    public:
     // operands: any pointer, the extras, the outputs. scratch: workspace(threads) bytes.
-    Use(const GemmTile& tile, GemmCall& call, void* const* operands, void* scratch);
+    template <class Call>
+    Use(const GemmTile& tile, Call& call, void* const* operands, void* scratch)
+        : Use(tile, call.shape, call.threads, operands, scratch) {
+      claim(call);
+      context_of(call) = this;
+    }
     Use(const Use&) = delete;
 
    private:
     friend class GemmTile;
-    static void apply(void* self, float* c, int64_t row, int64_t col, int64_t rows, int64_t cols,
+    Use(const GemmTile& tile, const params::Gemm& shape, int threads, void* const* operands,
+        void* scratch);
+    static void*& context_of(GemmCall& call) { return call.epilogue.context; }
+    static void*& context_of(GemmS8Call& call) { return call.context; }
+    template <class Sum>
+    static void apply(void* self, Sum* c, int64_t row, int64_t col, int64_t rows, int64_t cols,
                       int64_t ldc);
     const GemmTile& tile_;
     void* const* outputs_;
