@@ -3,8 +3,9 @@
 
 #include <pybind11/stl.h>
 
+#include "bindings/observe.h"
 #include "bindings/register.h"
-#include "exec/explain.h"
+#include "bindings/report.h"
 
 namespace rlx::bindings {
 namespace {
@@ -35,15 +36,7 @@ py::dict counters_of(const PyExecutable& self) {
 
 py::list explain_of(const PyExecutable& self) {
   py::list list;
-  for (const NodeReport& r : explain(self.executable.main())) {
-    py::dict d;
-    d["path"] = r.path, d["name"] = r.name, d["op"] = r.op, d["also"] = r.also;
-    d["prim"] = r.prim, d["rung"] = r.rung, d["reason"] = r.reason;
-    d["steps"] = r.steps, d["outputs"] = r.outputs, d["workspace"] = r.workspace;
-    d["in_place"] = r.in_place, d["varying"] = r.varying;
-    d["creation_seconds"] = r.creation_seconds;
-    list.append(d);
-  }
+  for (const NodeReport& r : explain(self.executable.main())) list.append(to_dict(r));
   return list;
 }
 
@@ -115,6 +108,7 @@ void register_executable(py::module_& module) {
       .def("counters", &counters_of)
       .def("explain", &explain_of, "What was decided for each node, of the plans that ran last.")
       .def("memory_plan", &memory_plan_of, "The blocks of the arena, of the plans that ran last.");
+  define_observed_runs(executable);
   py::class_<PyState>(module, "State", "The growing values that a program keeps between runs.")
       .def(py::init<std::shared_ptr<PyExecutable>>(), "executable"_a)
       .def("clear", [](PyState& self) { self.state.clear(); })

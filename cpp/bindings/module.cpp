@@ -8,5 +8,6 @@ PYBIND11_MODULE(_core, module) {
   register_prims(module);
   register_program(module);
   register_devices(module);
+  register_faulty(module);
   register_executable(module);
 }

@@ -8,6 +8,7 @@ namespace rlx::bindings {
 void register_build_info(pybind11::module_& module);
 void register_executable(pybind11::module_& module);
 void register_devices(pybind11::module_& module);
+void register_faulty(pybind11::module_& module);
 void register_errors(pybind11::module_& module);
 void register_prims(pybind11::module_& module);
 void register_program(pybind11::module_& module);

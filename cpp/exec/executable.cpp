@@ -118,13 +118,14 @@ void Executable::notice_fork() {
 }
 
 void Executable::run(std::span<const Input> inputs, OutputSink& sink, StringTable* strings,
-                     State* state) {
+                     State* state, Observer* observer) {
   notice_fork();
   const ActiveRun active(shared_.threads);
   std::optional<State::Use> use;
   if (state) use.emplace(*state);
   const Lease lease(*this, sink);
-  RunShared run{*lease.entry->arena, &lease.entry->random, active.threads(), strings, state};
+  RunShared run{*lease.entry->arena, &lease.entry->random, active.threads(), strings, state,
+                observer};
   ++shared_.counters.runs;
   Runner(*main_, *lease.entry->context, run, 0, sink).run(inputs);
 }
@@ -136,7 +137,8 @@ void Executable::prepare(std::span<const Input> inputs) {
   } sink;
   notice_fork();
   const Lease lease(*this, sink);
-  RunShared run{*lease.entry->arena, &lease.entry->random, shared_.threads, nullptr, nullptr};
+  RunShared run{*lease.entry->arena, &lease.entry->random, shared_.threads, nullptr, nullptr,
+                nullptr};
   Runner(*main_, *lease.entry->context, run, 0, sink).bind_inputs(inputs);
 }
 

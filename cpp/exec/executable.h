@@ -10,6 +10,7 @@
 
 namespace rlx {
 
+class Observer;
 class State;
 
 struct ExecOptions {
@@ -57,7 +58,7 @@ class Executable {
   // string inputs and gets those of outputs. Throws Error, Respecialise, or what a hook throws;
   // the Executable stays usable.
   void run(std::span<const Input> inputs, OutputSink& sink, StringTable* strings = nullptr,
-           State* state = nullptr);
+           State* state = nullptr, Observer* observer = nullptr);
 
   // Binds the first stage for such inputs without running it; symbols that are elements need data.
   void prepare(std::span<const Input> inputs);

@@ -48,26 +48,64 @@ NodeReport report_of(const Facts& facts, const Stage& stage, const std::string& 
   return report;
 }
 
+// Calls f(child, its path) for the subgraphs of one stage of a program at `path`.
+template <class F>
+void for_each_child(const Unit& unit, size_t stage, const std::string& path, const F& f) {
+  const auto first = size_t(unit.facts.first_child[stage]);
+  const size_t end = stage + 1 < unit.facts.first_child.size()
+                         ? size_t(unit.facts.first_child[stage + 1])
+                         : unit.children.size();
+  for (size_t c = first; c < end; ++c) {
+    const Stage& parent = unit.facts.program->stages[stage];
+    std::string inner = path + stage_names[parent.index()] + " " + std::to_string(stage);
+    if (std::holds_alternative<If>(parent)) inner += c == first ? " then" : " else";
+    f(*unit.children[c], inner + " / ");
+  }
+}
+
 // Calls f(plan, path) for the last plan of each stage, and those of subgraphs after their stage.
 template <class F>
 void for_each_plan(const Unit& unit, const std::string& path, const F& f) {
   for (const PlanPtr& plan : unit.plans->last_chain()) {
     if (plan->stage >= unit.facts.program->stages.size()) continue;
     f(unit, *plan, path);
-    const auto child = size_t(unit.facts.first_child[plan->stage]);
-    const size_t end = plan->stage + 1 < unit.facts.first_child.size()
-                           ? size_t(unit.facts.first_child[plan->stage + 1])
-                           : unit.children.size();
-    for (size_t c = child; c < end; ++c) {
-      const Stage& stage = unit.facts.program->stages[plan->stage];
-      std::string inner = path + stage_names[stage.index()] + " " + std::to_string(plan->stage);
-      if (std::holds_alternative<If>(stage)) inner += c == child ? " then" : " else";
-      for_each_plan(*unit.children[c], inner + " / ", f);
-    }
+    for_each_child(unit, plan->stage, path, [&](const Unit& child, const std::string& inner) {
+      for_each_plan(child, inner, f);
+    });
   }
 }
 
+// Whether `unit` is `from` or below it; then `path` becomes its path.
+bool find_path(const Unit& from, const Unit& unit, std::string& path) {
+  if (&from == &unit) return true;
+  const std::string here = path;
+  for (size_t s = 0; s < from.facts.program->stages.size(); ++s) {
+    bool found = false;
+    for_each_child(from, s, here, [&](const Unit& child, const std::string& inner) {
+      std::string below = inner;
+      if (found || !find_path(child, unit, below)) return;
+      found = true, path = below;
+    });
+    if (found) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::string path_of(const Unit& main, const Unit& unit) {
+  std::string path;
+  find_path(main, unit, path);
+  return path;
+}
+
+NodeReport report_of(const Unit& unit, const Plan& plan, size_t node, const std::string& path) {
+  return report_of(unit.facts, plan.nodes[node], path);
+}
+
+NodeReport report_of_stage(const Unit& unit, const Plan& plan, const std::string& path) {
+  return report_of(unit.facts, unit.facts.program->stages[plan.stage], path);
+}
 
 std::vector<NodeReport> explain(const Unit& main) {
   std::vector<NodeReport> reports;

@@ -27,6 +27,11 @@ struct MemoryReport {
   int first = 0, last = 0;          // nodes of the stage
 };
 
+// Where a subgraph's program stands below the main one; empty for that one itself.
+std::string path_of(const Unit& main, const Unit& unit);
+NodeReport report_of(const Unit& unit, const Plan& plan, size_t node, const std::string& path);
+NodeReport report_of_stage(const Unit& unit, const Plan& plan, const std::string& path);
+
 // Of the plans that ran last; empty before the first run.
 std::vector<NodeReport> explain(const Unit& unit);
 std::vector<MemoryReport> memory_plan(const Unit& unit);

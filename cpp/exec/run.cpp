@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "exec/canary.h"
+#include "exec/observer.h"
 #include "exec/stages.h"
 #include "exec/state.h"
 
@@ -33,7 +34,9 @@ void Runner::run(std::span<const Input> inputs) {
       plan_ = next_plan();
       check_made(s - 1);
     }
+    if (shared_.observer) shared_.observer->begin_stage(unit_, plan_);
     run_stage(stages[s]);
+    if (shared_.observer) shared_.observer->end_stage();
   }
   if (!stages.empty() && !facts().stage_symbols.back().empty()) plan_ = next_plan();
   copy_outputs();
@@ -97,6 +100,7 @@ void Runner::run_segment() {
 void Runner::run_nodes(PlanState& state) {
   const Plan& plan = *plan_;
   const bool check = unit_.shared.options.check_memory;
+  Observer* const observer = shared_.observer;
   const MemoryCheck memory(plan, state.base);
   size_t t = 0;
   try {
@@ -114,8 +118,11 @@ void Runner::run_nodes(PlanState& state) {
                    .random = shared_.random};
       for (size_t s = 0; s < selection.steps.size(); ++s) {
         args.state = own.states[s].get();
+        if (observer) observer->begin_step();
         selection.steps[s].body->run(args);
+        if (observer) observer->end_step(t, s);
       }
+      if (observer) observer->end_node(t, args.operands);
       if (check) memory.after(t);
     }
   } catch (Error& error) {

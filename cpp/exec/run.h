@@ -10,6 +10,7 @@
 
 namespace rlx {
 
+class Observer;
 class State;
 
 // What a run and the runs of its subgraphs share.
@@ -19,6 +20,7 @@ struct RunShared {
   int threads;
   StringTable* strings;
   State* state;  // of the main program only
+  Observer* observer;  // null unless somebody watches
 };
 
 class Runner {

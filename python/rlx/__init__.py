@@ -1,26 +1,67 @@
-"""rlx runs ONNX models; this file holds its public names and nothing else."""
+"""rlx runs ONNX models; this file holds its public names and nothing else.
 
-from rlx._load import load_core
-from rlx.api import devices, load, run
-from rlx.errors import (
-    DeviceError,
-    Error,
-    InputError,
-    InternalError,
-    MemoryLimitError,
-    ModelError,
-    StaleHandleError,
-    UnsupportedError,
-)
-from rlx.feeds import Info
-from rlx.options import Options
-from rlx.session import Session
-from rlx.state import State
+They are loaded when first used, so that `rlx --help` need not wait for NumPy and onnx.
+"""
 
-__version__: str = load_core().__version__
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rlx.api import devices, load, run
+    from rlx.errors import (
+        DeviceError,
+        Error,
+        InputError,
+        InternalError,
+        MemoryLimitError,
+        ModelError,
+        StaleHandleError,
+        UnsupportedError,
+    )
+    from rlx.feeds import Info
+    from rlx.options import Options
+    from rlx.profile import Profile
+    from rlx.session import Session
+    from rlx.state import State
+
+    __version__: str
+
+_NAMES = {
+    "rlx.api": ("devices", "load", "run"),
+    "rlx.errors": ("DeviceError", "Error", "InputError", "InternalError", "MemoryLimitError",
+                   "ModelError", "StaleHandleError", "UnsupportedError"),
+    "rlx.feeds": ("Info",),
+    "rlx.options": ("Options",),
+    "rlx.profile": ("Profile",),
+    "rlx.session": ("Session",),
+    "rlx.state": ("State",),
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "DeviceError", "Error", "Info", "InputError", "InternalError", "MemoryLimitError",
-    "ModelError", "Options", "Session", "StaleHandleError", "State", "UnsupportedError", "devices",
-    "load", "run",
+    "ModelError", "Options", "Profile", "Session", "StaleHandleError", "State",
+    "UnsupportedError", "devices", "load", "run",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        value = import_module("rlx._load").load_core().__version__
+    elif name in _MODULE_OF:
+        value = getattr(import_module(_MODULE_OF[name]), name)
+    elif f"rlx.{name}" in _NAMES:
+        return import_module(f"rlx.{name}")
+    elif name == "_core":
+        with import_module("rlx._load").wait_policy():
+            return import_module("rlx._core")
+    else:
+        raise AttributeError(f"module 'rlx' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})

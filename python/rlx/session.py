@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from rlx._load import load_core
 from rlx.errors import InputError, ModelError, UnsupportedError
 from rlx.options import Options
 from rlx.state import State
+
+if TYPE_CHECKING:
+    from rlx.profile import Profile
 
 _core = load_core()
 SPECIALISATIONS = 32  # imports that one Session keeps (structural values, ranks, assumptions)
@@ -96,24 +99,28 @@ class Session:
         return State(self, pairs, axis, capacity)
 
     def _run(self, given: dict[str, Any], out: Any) -> dict[str, Any]:
+        return self._settle(given, out)[2]
+
+    def _settle(self, given: dict[str, Any], out: Any = None) -> tuple[Any, Any, dict[str, Any]]:
+        """The facts and the executable that hold for these inputs, and the results of a run."""
         denied: frozenset[str] = frozenset()
         while True:
-            executable = self._specialise(given, denied)
+            facts, executable = self._specialise(given, denied)
             try:
-                return executable.run(given, out)
+                return facts, executable, executable.run(given, out)
             except _core.Respecialise as failed:
                 if failed.args[0] in denied:
                     raise
                 denied |= {failed.args[0]}
 
-    def _specialise(self, given: dict[str, Any], denied: frozenset[str]) -> Any:
-        """The executable for these inputs, imported anew when their facts are new."""
+    def _specialise(self, given: dict[str, Any], denied: frozenset[str]) -> tuple[Any, Any]:
+        """Facts and executable for these inputs, imported anew when the facts are new."""
         with self._lock:
             while True:
                 facts = self._facts(given, denied)
                 try:
                     self._current = self._executable(facts)
-                    return self._current
+                    return facts, self._current
                 except self._compiler.Specialise as need:
                     self._note(need)
 
@@ -167,6 +174,21 @@ class Session:
                 self._compiled.popitem(last=False)
         self._compiled.move_to_end(key)
         return found
+
+    def profile(self, inputs: Any, runs: int = 10) -> Profile:
+        """Runs the model `runs` times and measures every step; see rlx.Profile.
+
+        inputs: as for `run`. One run before the measured ones binds the shapes and warms up.
+        Raises InputError as `run` does.
+        """
+        from rlx.profile import Profile
+        self._check_open()
+        if type(runs) is not int or runs < 1:
+            raise InputError("a profile needs at least one run", got=runs)
+        given = feeds.normalise(inputs, self._model.graph)
+        executable = self._settle(given)[1]
+        measured = executable.profile(given, runs)
+        return Profile(self, measured, executable.memory_plan())
 
     def explain(self) -> list[dict[str, Any]]:
         """One row for each node of the last bound plans: ONNX nodes, primitive, rung, reason."""

@@ -1,0 +1,80 @@
+"""The command line: `rlx COMMAND`, one file for each command.
+
+A command's module has its summary as the first line of its docstring, EXAMPLES,
+add_arguments(parser) and run(arguments), which returns the exit code: 0 when all is well, 1 for a
+failure or a mismatch, 2 for bad usage or input. No module imports NumPy, onnx or rich before its
+command runs, so that --help is there at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from importlib import import_module
+from types import ModuleType
+
+from rlx.errors import Error, InternalError
+
+COMMANDS = ("run", "explain", "check", "profile", "doctor", "cache", "ops")
+EPILOG = """examples:
+  rlx run model.onnx                          random inputs, a summary of the outputs
+  rlx run model.onnx --input image=cat.png --top-k 5 --labels labels.txt
+  rlx bench model.onnx --vs onnxruntime
+  rlx COMMAND --help                          more of them
+
+exit codes: 0 all is well, 1 failure or mismatch, 2 bad usage or input"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs one command; its exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return arguments.run(arguments)
+    except Error as error:
+        _tell(error, arguments)
+        return 1 if isinstance(error, InternalError) else 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _tell(error: Error, arguments: argparse.Namespace) -> None:
+    if getattr(arguments, "json", False):
+        from rlx.cli.show import print_json
+        fields = {name: getattr(error, name) for name in (
+            "message", "node", "op", "domain", "opset", "expected", "got", "remedy", "contexts")}
+        print_json({"error": {"kind": type(error).__name__,
+                              **{k: v for k, v in fields.items() if v}}})
+    print(f"{type(error).__name__}: {error}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="rlx", description="Runs ONNX models, and tells what it does.", epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and stop")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        module = import_module(f"rlx.cli.{name}")
+        summary = _summary(module)
+        command = commands.add_parser(
+            name, help=summary, description=summary, epilog=f"examples:\n{module.EXAMPLES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter)
+        module.add_arguments(command)
+        command.add_argument("--json", action="store_true", help="print JSON instead of tables")
+        command.set_defaults(run=module.run)
+    return parser
+
+
+def _summary(module: ModuleType) -> str:
+    return module.__doc__.partition("\n")[0].partition(": ")[2]
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser, *_) -> None:
+        import rlx
+        print(rlx.__version__)
+        parser.exit()

@@ -1,0 +1,58 @@
+"""Arguments that several commands share, and what they become."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The model, how it is compiled, and where it runs."""
+    parser.add_argument("model", metavar="MODEL", help="the .onnx file")
+    group = parser.add_argument_group("options of the session")
+    group.add_argument("--device", default="auto", help="auto (default), cpu or cuda[:N]")
+    group.add_argument("--threads", type=int, default=0, metavar="N",
+                       help="CPU threads; 0 (default) takes what the machine allows")
+    group.add_argument("--disable", action="append", default=[], metavar="PASS",
+                       help="leave out a pass; may be repeated")
+    group.add_argument("--force", default="", metavar="RUNG",
+                       help="insist on a rung where it applies (see rlx explain)")
+    group.add_argument("--memory-limit", type=int, default=0, metavar="BYTES",
+                       help="refuse plans whose arena is larger")
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """What the model is fed."""
+    group = parser.add_argument_group("inputs")
+    group.add_argument("--input", action="append", default=[], metavar="[NAME=]FILE",
+                       help="an .npy, .npz, PNG, JPEG or WAV file, or a literal as in sr=16000; "
+                            "inputs without one are random")
+    group.add_argument("--seed", type=int, default=0, help="of the random inputs (default 0)")
+    group.add_argument("--dim", action="append", default=[], metavar="NAME=N",
+                       help="extent of a free dim; else the first axis has 1, height and width "
+                            "of a picture 224, others 16")
+    group.add_argument("--shape", action="append", default=[], metavar="NAME=2x3x4",
+                       help="shape of a random input")
+    group.add_argument("--mean", type=_numbers, default=[], metavar="R,G,B",
+                       help="subtracted from pictures in 0..1")
+    group.add_argument("--std", type=_numbers, default=[], metavar="R,G,B",
+                       help="pictures are divided by it")
+
+
+def session_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The keywords of rlx.load."""
+    return {"device": arguments.device, "threads": arguments.threads,
+            "disable": tuple(arguments.disable), "force": arguments.force,
+            "memory_limit": arguments.memory_limit}
+
+
+def positive(text: str) -> int:
+    """An argparse type: a whole number from 1 on."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not positive")
+    return value
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]

@@ -1,0 +1,110 @@
+"""rlx doctor: what this machine offers: CPU, threads, libraries, GPU, and what is missing."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+from typing import Any
+
+EXAMPLES = """  rlx doctor
+  rlx doctor --json"""
+
+FEATURES = ("avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512_vnni", "avx512_bf16",
+            "amx_tile", "amx_int8", "amx_bf16")
+PACKAGES = ("rlx", "numpy", "onnx", "ml_dtypes", "rich", "pillow", "onnxruntime", "openvino",
+            "torch")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from rlx.cli import cuda_probe, show
+    report = {"versions": _versions(), "cpu": _cpu(), "build": _build(),
+              "cuda": cuda_probe.probe()}
+    usable = report["cpu"]["usable"]
+    show.print_json({"usable": usable, **report}) if arguments.json else _print(report)
+    return 0 if usable else 1
+
+
+def _versions() -> dict[str, str | None]:
+    from importlib import metadata
+    import rlx
+    found: dict[str, str | None] = {"python": platform.python_version(), "rlx": rlx.__version__}
+    for name in PACKAGES[1:]:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def _cpu() -> dict[str, Any]:
+    from rlx._load import load_core
+    core = load_core()
+    model, flags = _cpuinfo()
+    device = core.make_device("cpu")
+    return {"usable": "cpu" in core.devices(), "model": model, "machine": platform.machine(),
+            "features": [name for name in FEATURES if name in flags],
+            "limited_to": os.environ.get("RLX_CPU_ISA"),
+            "logical_cpus": os.cpu_count(),
+            "allowed_cpus": len(os.sched_getaffinity(0)),
+            "threads": device.default_threads}
+
+
+def _cpuinfo() -> tuple[str, set[str]]:
+    """Model name and feature flags as the kernel tells them."""
+    model, flags = platform.processor() or platform.machine(), set()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            for line in file:
+                key, _, value = line.partition(":")
+                if key.strip() == "model name":
+                    model = value.strip()
+                elif key.strip() in ("flags", "Features"):
+                    return model, set(value.split())
+    except OSError:
+        pass  # only an ornament
+    return model, flags
+
+
+def _build() -> dict[str, Any]:
+    """Facts of the compiled module, and which oneDNN and OpenMP this process has loaded."""
+    from rlx._load import load_core
+    facts = dict(load_core().build_info())
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        mapped = {line.split()[-1] for line in file if ".so" in line}
+    facts["loaded"] = sorted(path for path in mapped
+                             if "libdnnl" in path or "libgomp" in path or "libiomp" in path)
+    return facts
+
+
+def _print(report: dict[str, Any]) -> None:
+    from rlx.cli import show
+    versions, cpu, build, cuda = (report[k] for k in ("versions", "cpu", "build", "cuda"))
+    show.table("Versions", ["package", "version"],
+               [(name, version or "not installed") for name, version in versions.items()])
+    show.line()
+    limit = f", limited to {cpu['limited_to']} by RLX_CPU_ISA" if cpu["limited_to"] else ""
+    show.table("CPU", ["", ""], [
+        ("model", cpu["model"]), ("features", " ".join(cpu["features"]) + limit),
+        ("threads", f"{cpu['threads']} of {cpu['allowed_cpus']} allowed, "
+                    f"{cpu['logical_cpus']} in the machine"),
+        ("oneDNN", build["onednn"] or "none: rlx's own kernels only"),
+        ("OpenMP", build["openmp"]), ("compiler", build["compiler"]),
+        ("loaded", "\n".join(build["loaded"]))])
+    show.line()
+    show.table("CUDA", ["library", "state", "version", "where", "found by"], [
+        (lib["name"], "found" if lib["path"] else lib["problem"], lib["version"] or "",
+         lib["path"] or "", lib["found_by"] or "") for lib in cuda["libraries"]])
+    show.line()
+    show.line("CPU: ready" if cpu["usable"] else "CPU: not usable",
+              "bold green" if cpu["usable"] else "bold red")
+    show.line(f"CUDA: {cuda['verdict']}", "bold green" if cuda["usable"] else "yellow")
+    for remedy in cuda["remedies"]:
+        show.line(f"  {remedy}")
+    if sys.platform != "linux":
+        show.line("rlx is made for Linux", "yellow")

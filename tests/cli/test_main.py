@@ -1,0 +1,84 @@
+"""The command as a whole: help, its speed, exit codes, errors without tracebacks."""
+
+import re
+import time
+
+import pytest
+
+from rlx.cli import COMMANDS
+from tests.cli.conftest import DIGITS
+
+HELP = """
+import sys
+from rlx.cli import main
+try:
+    main({arguments!r})
+except SystemExit as stopped:
+    assert stopped.code == 0
+print(sorted({{"numpy", "onnx", "rich", "rlx._core"}} & {{*sys.modules}}))
+"""
+
+
+def test_help_lists_every_command_and_examples(rlx):
+    text = rlx("--help").stdout
+    for command in COMMANDS:
+        assert re.search(rf"^    {command} ", text, re.MULTILINE), command
+    assert "examples:" in text and "exit codes:" in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples(rlx, command):
+    text = rlx(command, "--help").stdout
+    assert f"  rlx {command}" in text.partition("examples:")[2]
+    assert "--json" in text
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"]])
+def test_help_imports_nothing_heavy(fresh_python, arguments):
+    last = fresh_python(HELP.format(arguments=arguments)).stdout.splitlines()[-1]
+    assert last == "[]"
+
+
+@pytest.mark.bench
+def test_help_takes_at_most_300_ms(rlx):
+    taken = []
+    for _ in range(7):
+        start = time.perf_counter()
+        rlx("--help")
+        taken.append(time.perf_counter() - start)
+    print("rlx --help, ms:", [round(1e3 * t) for t in taken])
+    assert min(taken) < 0.3
+
+
+def test_the_command_is_declared(source):
+    assert 'rlx = "rlx.cli:main"' in (source / "pyproject.toml").read_text()
+
+
+def test_version(rlx, source):
+    declared = re.search(r'^version = "(.+)"$', (source / "pyproject.toml").read_text(),
+                         re.MULTILINE).group(1)
+    assert rlx("--version").stdout.strip() == declared
+
+
+@pytest.mark.parametrize("arguments", [
+    [], ["fly"], ["run"], ["run", "m.onnx", "--top-k", "0"], ["ops", "--nothing"]])
+def test_bad_usage_is_exit_code_2(rlx, arguments):
+    assert "usage:" in rlx(*arguments, code=2).stderr
+
+
+def test_errors_are_told_without_traceback(rlx, rlx_json, tmp_path):
+    assert "ModelNotFoundError: there is no" in rlx("run", "nothing.onnx", code=2).stderr
+    damaged = tmp_path / "damaged.onnx"
+    damaged.write_bytes((DIGITS / "digits.onnx").read_bytes()[:5000])
+    for command in ("run", "explain", "check", "profile"):
+        assert "ModelError" in rlx(command, damaged, code=2).stderr
+    error = rlx_json("run", DIGITS / "digits.onnx", "--input", "picture=1", code=2)["error"]
+    assert error["kind"] == "InputError" and "picture" in error["message"]
+
+
+def test_a_closed_pipe_is_no_error(source):
+    import subprocess
+    import sys
+    command = f"{sys.executable} -m rlx ops | head -n 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], text=True, capture_output=True, timeout=120)
+    assert done.returncode == 0 and not done.stderr, done.stderr

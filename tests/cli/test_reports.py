@@ -1,0 +1,149 @@
+"""rlx explain, check, ops, doctor and cache: their facts are those of the session and machine."""
+
+import os
+
+import numpy as np
+import onnx
+
+import rlx as package
+from tests.api.toys import F, model, node, value
+
+
+def test_explain_names_a_decision_for_every_node(rlx, rlx_json, digits):
+    found = rlx_json("explain", digits)
+    names = [n.name for n in onnx.load(digits).graph.node]
+    assert [row["node"] for row in found["nodes"]] == names
+    rows = {row["node"]: row for row in found["nodes"]}
+    assert rows["/layer0/Conv"]["decision"] == "fused"
+    assert "/layer0/Relu" in rows["/layer0/Conv"]["why"]
+    assert rows["/layer0/Relu"]["steps"][0]["prim"] == "Conv"
+    assert rows["/Constant"]["decision"] == "imported"
+    text = rlx("explain", digits).stdout
+    assert all(name in text for name in names)
+
+
+def test_explain_follows_disabled_passes_and_subgraphs(rlx_json, digits, tagger):
+    apart = {row["node"]: row for row in rlx_json("explain", digits, "--disable", "epilogues",
+                                                  "--disable", "regions")["nodes"]}
+    assert apart["/layer0/Conv"]["decision"] == "runs"
+    path, inputs = tagger
+    found = rlx_json("explain", path, "--input", inputs)
+    inside = [s for row in found["nodes"] for s in row["steps"] if s["path"].startswith("Loop")]
+    assert inside
+
+
+def test_explain_prints_the_program(rlx, mlp):
+    assert "Region" in rlx("explain", mlp, "--ir", "imported").stdout
+    final = rlx("explain", mlp, "--ir").stdout
+    assert final.startswith("graph toy") and final.count("MatMul(") == 2
+    assert "input %x: float32[n, 8]" in final
+
+
+def test_explain_shows_the_arena(rlx, rlx_json, digits, three):
+    found = rlx_json("explain", digits, "--memory")
+    with package.load(digits) as session:
+        session.run(np.load(three))
+        assert found["blocks"] == session.memory_plan()
+        assert found["arena_bytes"] == session.counters()["arena_bytes"]
+    assert "arena 24.6 KB" in rlx("explain", digits, "--memory").stdout
+
+
+def test_check_accepts(rlx_json, rlx, digits, tagger):
+    found = rlx_json("check", digits)
+    assert found["runs"] and found["device"] == "cpu" and found["opsets"] == {"ai.onnx": 17}
+    assert {row["operator"]: row["nodes"] for row in found["operators"]}["Conv"] == 2
+    assert "runs on cpu" in rlx("check", tagger[0]).stdout
+
+
+def test_check_refuses(rlx_json, tmp_path):
+    def checked(nodes, opset=17, dtype=F, **rest):
+        path = tmp_path / "m.onnx"
+        onnx.save(model(nodes, [value("x", dtype, [2])], [value("y", dtype, [2])], opset=opset),
+                  path)
+        found = rlx_json("check", path, code=1, **rest)
+        assert not found["runs"]
+        return found["problems"]
+
+    strange = node("Fly", "x", "y")
+    strange.domain = "my.birds"
+    problem, = checked([strange])
+    assert problem["op"] == "Fly" and problem["node"] == strange.name
+    assert "operator set" in checked([node("Relu", "x", "y")], opset=99)[0]["message"]
+    text = checked([node("Sqrt", "x", "y")], dtype=onnx.TensorProto.STRING)[0]["message"]
+    assert "Sqrt" in text
+
+
+def test_check_needs_no_external_weights(rlx_json, tmp_path):
+    """Operators are looked at though the file with the weights is not there."""
+    strange = node("Fly", "x w", "y")
+    strange.domain = "my.birds"
+    made = model([strange], [value("x", F, [64])], [value("y", F, [64])],
+                 {"w": np.ones(4096, np.float32)})
+    onnx.save(made, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin")
+    os.remove(tmp_path / "w.bin")
+    assert rlx_json("check", tmp_path / "m.onnx", code=1)["problems"][0]["op"] == "Fly"
+
+
+def test_check_knows_the_device(rlx_json, digits):
+    found = rlx_json("check", digits, "--device", "tpu", code=1)
+    assert found["device"] is None and found["problems"][0]["kind"] == "DeviceError"
+
+
+def test_ops(rlx, rlx_json):
+    found = rlx_json("ops")
+    rows = {(row["domain"], row["name"]): row for row in found["operators"]}
+    assert rows["ai.onnx", "Conv"] == {
+        "name": "Conv", "domain": "ai.onnx", "status": "native", "versions": [1, 11, 22],
+        "since": 1, "types": ["bfloat16", "double", "float", "float16"]}
+    missing = rlx_json("ops", "--missing")["operators"]
+    assert all(row["status"] == "missing" for row in missing)
+    assert len(found["operators"]) == sum(found["counts"].values())
+    assert "Conv" in rlx("ops", "Conv").stdout
+    assert "Fly" in rlx("ops", "Fly", code=2).stderr
+
+
+def test_doctor(rlx, rlx_json):
+    found = rlx_json("doctor")
+    assert found["usable"] and found["versions"]["rlx"] == package.__version__
+    assert found["cpu"]["threads"] >= 1 and found["cpu"]["allowed_cpus"] >= 1
+    assert any("libdnnl" in path for path in found["build"]["loaded"]) == found["build"]["onednn"]
+    names = [lib["name"] for lib in found["cuda"]["libraries"]]
+    assert names == ["driver", "NVRTC", "cuBLAS", "cuBLASLt", "cuDNN"]
+    assert "CPU: ready" in rlx("doctor").stdout
+
+
+def test_doctor_finds_wheels_and_names_the_remedy(rlx, rlx_json, tmp_path):
+    """Fake wheels on the path: only the missing ones are asked for."""
+    for folder, name in (("cuda_nvrtc", "libnvrtc.so.12"), ("cublas", "libcublas.so.12"),
+                         ("cublas", "libcublasLt.so.12")):
+        (tmp_path / "nvidia" / folder / "lib").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "nvidia" / folder / "lib" / name).touch()
+    path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(tmp_path)])
+    found = rlx_json("doctor", PYTHONPATH=path)["cuda"]
+    libraries = {lib["name"]: lib for lib in found["libraries"]}
+    assert libraries["NVRTC"]["path"] == str(tmp_path / "nvidia/cuda_nvrtc/lib/libnvrtc.so.12")
+    assert libraries["NVRTC"]["found_by"] == "pip wheel"
+    if not libraries["cuDNN"]["path"]:
+        command, = [r for r in found["remedies"] if r.startswith("pip install")]
+        assert command.split("(")[0].split() == ["pip", "install", "nvidia-cudnn-cu12"]
+
+
+def test_cache(rlx, rlx_json, tmp_path):
+    folder = tmp_path / "kernels"
+    (folder / "sm_90").mkdir(parents=True)
+    (folder / "sm_90" / "a.cubin").write_bytes(b"x" * 1500)
+    (folder / "b.cubin").write_bytes(b"x" * 500)
+    env = {"RLX_CUDA_PTX_CACHE": str(folder)}
+    found = rlx_json("cache", **env)
+    assert [e["name"] for e in found["entries"]] == ["b.cubin", "sm_90/a.cubin"]
+    assert "2 files, 2.0 KB" in rlx("cache", "size", **env).stdout
+    assert rlx_json("cache", "clear", **env)["files"] == 2
+    assert not list(folder.rglob("*.cubin")) and rlx_json("cache", "size", **env)["bytes"] == 0
+
+
+def test_where_the_cache_is(rlx_json, tmp_path):
+    none = {"RLX_CUDA_PTX_CACHE": "", "HOME": str(tmp_path / "home")}
+    by_xdg = rlx_json("cache", "size", XDG_CACHE_HOME=str(tmp_path), **none)["folder"]
+    assert by_xdg == str(tmp_path / "rlx" / "kernels")
+    by_home = rlx_json("cache", "size", XDG_CACHE_HOME="", **none)["folder"]
+    assert by_home == str(tmp_path / "home" / ".cache" / "rlx" / "kernels")

@@ -1,0 +1,110 @@
+"""rlx run: what is fed, and what is shown."""
+
+import re
+import struct
+import wave
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.api.toys import F, model, node, value
+
+
+def identity(path, shape, dtype=F):
+    """A model that gives its input back."""
+    onnx.save(model([node("Identity", "x", "y")], [value("x", dtype, shape)],
+                    [value("y", dtype, shape)]), path)
+    return path
+
+
+def ran(rlx, tmp_path, *arguments):
+    """The outputs that the command wrote."""
+    rlx("run", *arguments, "--output", tmp_path / "out.npz")
+    return dict(np.load(tmp_path / "out.npz"))
+
+
+def test_the_three_is_a_three(rlx, rlx_json, digits, three, tmp_path):
+    labels = tmp_path / "labels.txt"
+    labels.write_text("\n".join("zero one two three four five six seven eight nine".split()))
+    options = ("run", digits, "--input", f"image={three}", "--top-k", 2, "--labels", labels)
+    text = rlx(*options).stdout
+    assert re.search(r"1 +│ +3 │ three │ +0.9999", text)
+    top = rlx_json(*options)["outputs"][0]["top"][0]
+    assert [len(top), top[0]["index"], top[0]["label"]] == [2, 3, "three"]
+
+
+def test_random_inputs_follow_the_seed_and_dims(rlx, mlp, tmp_path):
+    one = ran(rlx, tmp_path, mlp, "--dim", "n=3", "--seed", 1)["y"]
+    assert one.shape == (3, 4)
+    assert np.array_equal(one, ran(rlx, tmp_path, mlp, "--dim", "n=3", "--seed", 1)["y"])
+    assert not np.array_equal(one, ran(rlx, tmp_path, mlp, "--dim", "n=3", "--seed", 2)["y"])
+    assert ran(rlx, tmp_path, mlp, "--shape", "x=5x8")["y"].shape == (5, 4)
+
+
+def test_arrays_and_literals(rlx, tmp_path):
+    path = identity(tmp_path / "i.onnx", ["n"])
+    np.save(tmp_path / "x.npy", np.float32([1, 2, 3]))
+    np.savez(tmp_path / "x.npz", x=np.float32([4, 5]))
+    for given, expected in [("x.npy", [1, 2, 3]), ("x.npz", [4, 5])]:
+        for text in (str(tmp_path / given), f"x={tmp_path / given}"):
+            assert ran(rlx, tmp_path, path, "--input", text)["y"].tolist() == expected
+    assert ran(rlx, tmp_path, path, "--input", "x=[7, 8]")["y"].tolist() == [7, 8]
+    assert ran(rlx, tmp_path, path, "--input", "x=9")["y"].tolist() == [9]
+
+
+def test_a_sound(rlx, tmp_path):
+    with wave.open(str(tmp_path / "s.wav"), "wb") as file:
+        file.setnchannels(2), file.setsampwidth(2), file.setframerate(16000)
+        file.writeframes(struct.pack("<6h", 16384, 0, -32768, -32768, 8192, 8192))
+    given = f"x={tmp_path / 's.wav'}"
+    free = ran(rlx, tmp_path, identity(tmp_path / "f.onnx", [1, "n"]), "--input", given)["y"]
+    assert free.tolist() == [[0.25, -1, 0.25]]
+    longer = ran(rlx, tmp_path, identity(tmp_path / "l.onnx", [1, 5]), "--input", given)["y"]
+    assert longer.tolist() == [[0.25, -1, 0.25, 0, 0]]
+
+
+def test_a_picture(rlx, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.zeros((2, 4, 3), np.uint8)
+    pixels[..., 0] = 255
+    image.fromarray(pixels).save(tmp_path / "red.png")
+    given = ("--input", f"x={tmp_path / 'red.png'}")
+    first = ran(rlx, tmp_path, identity(tmp_path / "f.onnx", [1, 3, "h", "w"]), *given)["y"]
+    assert first.shape == (1, 3, 2, 4) and (first[0, 0] == 1).all() and not first[0, 1:].any()
+    last = ran(rlx, tmp_path, identity(tmp_path / "l.onnx", ["n", 8, 8, 3]), *given,
+               "--mean", "0.5", "--std", "0.5,1,1")["y"]
+    assert last.shape == (1, 8, 8, 3) and (last == np.float32([1, -0.5, -0.5])).all()
+    raw = ran(rlx, tmp_path, identity(tmp_path / "u.onnx", [1, 3, 2, 4], onnx.TensorProto.UINT8),
+              *given)["y"]
+    assert raw.dtype == np.uint8 and (raw[0, 0] == 255).all()
+
+
+@pytest.mark.parametrize("arguments, told", [
+    (["--input", "z=1"], "no input 'z'"),
+    (["--input", "x=nothing.npy"], "no file"),
+    (["--input", "x=[[1]]"], "x"),
+    (["--dim", "m=3"], "no input has this dim"),
+    (["--dim", "n=three"], "no whole number"),
+    (["--shape", "x=2x9"], "expected"),
+    (["--labels", "nothing.txt"], "labels"),
+    (["--output", "/nothing/out.npz"], "outputs"),
+    (["--device", "tpu"], "tpu"),
+    (["--disable", "nothing"], "disable"),
+])
+def test_what_does_not_fit_is_told(rlx, mlp, arguments, told):
+    assert told in rlx("run", mlp, *arguments, code=2).stderr
+
+
+def test_inputs_without_shape_must_be_given(rlx, tmp_path):
+    path = tmp_path / "free.onnx"
+    onnx.save(model([node("Relu", "x", "y")], [value("x", F, None)], [value("y", F, None)]), path)
+    assert "--shape x=" in rlx("run", path, code=2).stderr
+    assert ran(rlx, tmp_path, path, "--shape", "x=2x3")["y"].shape == (2, 3)
+
+
+def test_a_loop_of_a_builders_network(rlx, rlx_json, tagger):
+    path, inputs = tagger
+    found = rlx_json("run", path, "--input", inputs)
+    assert found["outputs"] and all(2 in o["shape"] for o in found["outputs"])
+    assert "min" in rlx("run", path, "--input", inputs).stdout
