@@ -185,8 +185,8 @@ class Profile:
                    if b["path"] == path and b["stage"] == stage and b["first"] <= node <= b["last"])
 
     def blocks(self, run: int = -1) -> list[Block]:
-        """The arena of one run: what lay where, and from when to when. What a later stage reads
-        is drawn to the end of the run; subgraphs are left out."""
+        """The arena of one run: what lay where, from its first step to the step after its last.
+        What a later stage reads stays to the end of the run; subgraphs are left out."""
         run = range(len(self.runs))[run]
         times: dict[int, dict[int, list[float]]] = {}  # stage -> node -> [begin, end]
         start = int(self._begins[run])
@@ -199,10 +199,11 @@ class Profile:
             nodes = times.get(b["stage"], {}) if not b["path"] else {}
             inside = [t for n, t in nodes.items() if b["first"] <= n <= b["last"]]
             if inside and b["bytes"]:
+                later = [t[0] for n, t in nodes.items() if n > b["last"]]
                 kept = b["last"] > max(nodes)
-                end = float(self.runs[run]) if kept else max(t[1] for t in inside)
+                end = float(self.runs[run]) if kept else min(later, default=max(inside)[1])
                 found.append(Block(tuple(b["values"]), b["node"], b["offset"], b["bytes"],
-                                   min(t[0] for t in inside), end))
+                                   min(inside)[0], end))
         return found
 
     def to_dict(self, top: int | None = None) -> dict[str, Any]:

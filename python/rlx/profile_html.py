@@ -94,7 +94,7 @@ def _timeline(spans: list[Span], prims: dict[str, tuple[float, str]], width: flo
         if s.step.also:
             lines.append("with " + ", ".join(s.step.also))
         boxes.append(f'<i style="{place}background:{prims[s.step.prim][1]}" '
-                     f"{_tip(s.name, *lines)}>{escape(s.name)}</i>")
+                     f"{_tip(s.name, *lines)}>{escape(_short(s.name))}</i>")
     left_out = len(spans) - len(shown)
     note = f"<small>the {left_out} shortest are left out</small>" if left_out else ""
     return f'<div class="lane" style="height:{26 * depths}px">{"".join(boxes)}</div>{note}'
@@ -147,7 +147,7 @@ def _table(profile: Profile, prims: dict[str, tuple[float, str]]) -> str:
     most = profile.nodes[0].share if profile.nodes else 1.0
     rows = []
     for rank, n in enumerate(profile.nodes[:ROWS], 1):
-        colour = prims[n.steps[0].prim][1]
+        colour = prims[max(n.steps, key=lambda s: s.median).prim][1]
         how = ", ".join(dict.fromkeys(f"{s.prim} ({s.rung})" for s in n.steps))
         calls = max(s.calls for s in n.steps)
         also = f"<small>with {escape(', '.join(n.also))}</small>" if n.also else ""
@@ -170,6 +170,11 @@ def _place(begin: float, end: float, width: float) -> str:
 
 def _tip(title: str, *lines: str) -> str:
     return f'data-tip="{escape(chr(10).join((title or "(unnamed)", *lines)), quote=True)}"'
+
+
+def _short(name: str) -> str:
+    """The last parts of a path, which tell nodes apart."""
+    return "/".join(name.split("/")[-2:])
 
 
 def _time(seconds: float) -> str:

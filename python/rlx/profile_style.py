@@ -23,10 +23,10 @@ margin-bottom:16px}
 .legend i{display:inline-block;width:10px;height:10px;border-radius:3px;margin-right:6px}
 .zoom{float:right}.zoom button{font:inherit;width:28px;margin-left:4px;color:var(--ink);
 background:var(--ground);border:1px solid var(--line);border-radius:6px;cursor:pointer}
-.scroll{overflow-x:auto}.wide{width:100%;min-width:100%}
+.scroll{overflow-x:auto;overflow-y:hidden}.wide{width:100%;min-width:100%}
 .lane{position:relative}.lane i{position:absolute;overflow:hidden;white-space:nowrap;
 font-style:normal;font-size:11px}
-.lane>i{height:23px;line-height:23px;padding-left:3px;color:#fff;border-radius:3px;
+.lane>i{height:23px;line-height:23px;text-indent:3px;color:#fff;border-radius:3px;
 box-shadow:inset -1px 0 var(--card)}
 .lane .stage{background:var(--line);color:var(--soft)}
 .arena{height:260px;border-left:1px solid var(--line);border-bottom:1px solid var(--line)}
@@ -36,7 +36,7 @@ min-width:1px}
 #e8c97a 6px)}
 .arena svg{position:absolute;inset:0;width:100%;height:100%;pointer-events:none}
 polyline{fill:none;stroke:var(--curve);stroke-width:1.5;vector-effect:non-scaling-stroke}
-.axis{position:relative;height:22px;margin-top:4px;border-top:1px solid var(--line)}
+.axis{position:relative;overflow:hidden;height:22px;margin-top:4px;border-top:1px solid var(--line)}
 .axis i{position:absolute;font-style:normal;font-size:11px;color:var(--soft);padding-left:3px;
 border-left:1px solid var(--line)}
 table{width:100%;border-collapse:collapse}th{text-align:left;font-size:12px;font-weight:500;

@@ -107,7 +107,7 @@ def test_page(profile, looped, tmp_path):
         page = (tmp_path / "p.html").read_text()
         assert page.startswith("<!doctype html>") and page.endswith("</html>\n")
         for n in made.nodes:
-            assert f">{n.name}" in page
+            assert f"{n.path}{n.name}<" in page
         assert "http" not in page and "src=" not in page, "the page is self-contained"
     assert "Arena over time" in page
 
