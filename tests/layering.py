@@ -24,7 +24,7 @@ PYTHON_ROOMS = {
 }
 # Peers that rlx measures itself against and must never compute with.
 PEERS = ("onnx.reference", "onnxruntime")
-PEERS_ALLOWED_IN = "rlx.cli.bench"
+PEERS_ALLOWED_IN = "rlx.cli.peers"
 
 # What a C++ room may include, besides itself; a path of the repository names its room.
 CPP_ROOMS = {

@@ -70,7 +70,7 @@ def test_errors_are_told_without_traceback(rlx, rlx_json, tmp_path):
     assert "ModelNotFoundError: there is no" in rlx("run", "nothing.onnx", code=2).stderr
     damaged = tmp_path / "damaged.onnx"
     damaged.write_bytes((DIGITS / "digits.onnx").read_bytes()[:5000])
-    for command in ("run", "explain", "check", "profile"):
+    for command in ("run", "explain", "check", "bench", "profile", "verify"):
         assert "ModelError" in rlx(command, damaged, code=2).stderr
     error = rlx_json("run", DIGITS / "digits.onnx", "--input", "picture=1", code=2)["error"]
     assert error["kind"] == "InputError" and "picture" in error["message"]

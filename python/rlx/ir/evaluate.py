@@ -52,12 +52,14 @@ def evaluate_graph(graph: Graph, inputs: dict[str, Any], double: bool = False) -
     double keeps every float tensor in float64, which makes the result the truth that a model's
     run is compared with. Sequences are lists. Not for speed; used by folding and tests.
     """
-    values = _Run(double).graph(graph, [inputs[v.name] for v in graph.inputs])
+    values = Evaluator(double).graph(graph, [inputs[v.name] for v in graph.inputs])
     names = graph.output_names or [v.name for v in graph.outputs]
     return dict(zip(names, values))
 
 
-class _Run:
+class Evaluator:
+    """Runs graphs node by node; subclasses look at, or replace, what single nodes give."""
+
     def __init__(self, double: bool):
         self.double = double
 
