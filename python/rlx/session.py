@@ -16,6 +16,7 @@ from rlx.options import Options
 from rlx.state import State
 
 if TYPE_CHECKING:
+    from rlx.background import RunFuture
     from rlx.profile import Profile
 
 _core = load_core()
@@ -87,6 +88,17 @@ class Session:
         if state.session is not self:
             raise InputError("the state belongs to another Session")
         return state.run(given, out)
+
+    def run_async(self, inputs: Any, out: dict[str, np.ndarray] | None = None, *,
+                  state: State | None = None) -> RunFuture:
+        """Runs the model on a background thread: a Future of what `run` returns, or awaited.
+
+        The arguments are those of `run`; do not change the arrays until the result is there.
+        `result()` gives the outputs or raises what `run` would have raised.
+        """
+        from rlx import background  # loaded with the first: it takes asyncio
+        self._check_open()
+        return background.submit(lambda: self.run(inputs, out, state=state))
 
     def state(self, pairs: Mapping[str, str], *, axis: int, capacity: int = 256) -> State:
         """A State for a growing past: kept between runs in place, appended to and not copied.

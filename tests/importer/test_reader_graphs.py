@@ -42,7 +42,12 @@ def test_fields_of_a_graph():
     made = model([node("Add", ["x", "w"], ["y"], name="sum"), node("Foo", ["y", "", "d"], ["", "z"],
                   domain="my.domain", a=1)], ["x", "d"], ["z", "x", "w", "z"], ["w", "d"])
     made.metadata_props.add(key="k", value="v")
+    made.producer_name, made.domain, made.model_version, made.doc_string = "p", "d", 7, "doc"
+    made.graph.doc_string = "graph doc"
     loaded = read(made)
+    assert read(loaded) is loaded
+    assert (loaded.producer, loaded.domain, loaded.version) == ("p", "d", 7)
+    assert (loaded.description, loaded.graph_description) == ("doc", "graph doc")
     assert loaded.opset_imports == {"": 18, "my.domain": 1} and loaded.metadata == {"k": "v"}
     assert loaded.ir_version == 10 and loaded.path is None
     g = loaded.graph

@@ -152,4 +152,8 @@ class LoadedModel:
     ir_version: int
     path: str | None = None
     producer: str = ""
+    domain: str = ""
+    version: int = 0
+    description: str = ""
+    graph_description: str = ""
     metadata: dict[str, str] = field(default_factory=dict)

@@ -27,11 +27,14 @@ from rlx.importer.wire import Cut, cut_raw_data
 def read(model: Any) -> LoadedModel:
     """Read a model from a path, bytes-like object, onnx.ModelProto or binary file object.
 
+    A LoadedModel, read before and perhaps changed since, is given back as it is.
     The bytes of a file or buffer must not change while the result is in use. External data is
     looked for beside a path, or beside a file object that has one.
 
     Raises ModelError (malformed), UnsupportedError (newer than rlx), InputError (no model).
     """
+    if isinstance(model, LoadedModel):
+        return model
     path, source, proto = _open(model)
     with context("reading the model", repr(path) if path else f"given as {type(model).__name__}"):
         cuts: dict[bytes, Cut] = {}
@@ -113,7 +116,11 @@ def _load(proto: onnx.ModelProto, tensors: TensorReader, path: str | None) -> Lo
         functions=functions,
         ir_version=proto.ir_version,
         path=path,
-        producer=f"{proto.producer_name} {proto.producer_version}".strip(),
+        producer=proto.producer_name,
+        domain=proto.domain,
+        version=proto.model_version,
+        description=proto.doc_string,
+        graph_description=proto.graph.doc_string,
         metadata={entry.key: entry.value for entry in proto.metadata_props},
     )
 
