@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rlx.errors import InternalError
-from rlx.ir.expr import Expr, Number, Symbol, symbols_of
+from rlx.ir.expr import Number, Symbol, symbols_of
 from rlx.ir.graph import STAGES, Alias, Graph, Node, Value
 from rlx.ir.slots import numbers_of
 from rlx.ir.types import TensorType
@@ -65,7 +65,6 @@ class _Dependences:
 
     def __init__(self, graph: Graph):
         self._makers: dict[int, Node | None] = {v.id: None for v in graph.inputs}
-        self._symbols: dict[Expr, frozenset[Symbol]] = {}
         self.values: dict[int, set[int]] = {}
         self.numbers: dict[int, set[int]] = {}
         for node in graph.nodes:
@@ -89,25 +88,20 @@ class _Dependences:
 
     def _needed_numbers(self, node: Node) -> set[int]:
         found: set[int] = set()
-        for s in self._all_symbols(_numbers_at(node)):
+        for s in _all_symbols(_numbers_at(node)):
             maker = self._maker(s.value)
             if maker is node:
                 # Its own result: it is planned by the bound, which must be known instead.
                 upper = () if s.upper is None else (s.upper,)
-                makers = [self._maker(u.value) for u in self._all_symbols(upper)]
+                makers = [self._maker(u.value) for u in _all_symbols(upper)]
                 found.update(id(m) for m in makers if m is not None and m is not node)
             elif maker is not None:
                 found.add(id(maker))
         return found
 
-    def _all_symbols(self, numbers: Iterable[Number]) -> set[Symbol]:
-        found: set[Symbol] = set()
-        for x in numbers:
-            if isinstance(x, Expr):
-                if x not in self._symbols:
-                    self._symbols[x] = frozenset(symbols_of(x))
-                found |= self._symbols[x]
-        return found
+
+def _all_symbols(numbers: Iterable[Number]) -> frozenset[Symbol]:
+    return frozenset().union(*(symbols_of(x) for x in numbers))
 
 
 def _numbers_at(node: Node) -> Iterator[Number]:

@@ -35,10 +35,11 @@ class Symbol:
 class Expr:
     """One interned node: a symbol, or an operation on Exprs and numbers.
 
-    `natural`: whether it is surely an integer and not negative, as dims are.
+    `natural`: whether it is surely an integer and not negative, as dims are. `symbols`: all that
+    it depends on; kept, since every pass asks for them.
     """
 
-    __slots__ = ("op", "args", "is_float", "natural", "_order", "__weakref__")
+    __slots__ = ("op", "args", "is_float", "natural", "symbols", "_order", "__weakref__")
     _table: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
     _count = 0
 
@@ -49,6 +50,7 @@ class Expr:
             found = object.__new__(cls)
             found.op, found.args, found.is_float = op, args, is_float
             found.natural = not is_float and _gives_natural(op, args)
+            found.symbols = _symbols_in(op, args)
             found._order = cls._count
             cls._count += 1
             cls._table[key] = found
@@ -113,20 +115,18 @@ def is_float(x: Number) -> bool:
     return x.is_float if isinstance(x, Expr) else isinstance(x, float)
 
 
-def symbols_of(x: Number, found: set | None = None) -> set[Symbol]:
+def symbols_of(x: Number) -> frozenset[Symbol]:
     """Every Symbol that x depends on."""
-    found = set() if found is None else found
-    stack, seen = [x], set()
-    while stack:
-        e = stack.pop()
-        if not isinstance(e, Expr) or id(e) in seen:
-            continue
-        seen.add(id(e))
-        if e.op == "symbol":
-            found.add(e.args[0])
-        else:
-            stack.extend(e.args)
-    return found
+    return x.symbols if isinstance(x, Expr) else frozenset()
+
+
+def _symbols_in(op: str, args: tuple) -> frozenset[Symbol]:
+    if op == "symbol":
+        return frozenset(args)
+    parts = [a.symbols for a in args if isinstance(a, Expr)]
+    # Mostly one part holds the others: then its set serves.
+    largest = max(parts, key=len, default=frozenset())
+    return largest if all(p <= largest for p in parts) else largest.union(*parts)
 
 
 def apply(op: str, *args: Number) -> Number:

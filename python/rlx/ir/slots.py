@@ -57,17 +57,23 @@ def slots(prim) -> Slots | None:
     return Slots(fixed.required, fixed.fixed, fixed.outputs, extras)
 
 
+_PLAIN = frozenset((int, float, bool, str, type(None)))
+
+
 def numbers_of(prim) -> Iterator[Expr]:
     """Every symbolic number in a primitive's fields, however deep; stage nodes have none."""
     stack = [prim]
     while stack:
         x = stack.pop()
-        if isinstance(x, Expr):
-            yield x
-        elif isinstance(x, tuple):
+        kind = type(x)
+        if kind in _PLAIN:  # by far the most: looked at first, since every pass comes through here
+            continue
+        if kind is tuple:
             stack.extend(x)
-        elif type(x).__module__ == Region.__module__:
-            stack.extend(getattr(x, name) for name in x.__dataclass_fields__)
+        elif isinstance(x, Expr):
+            yield x
+        elif kind.__module__ == Region.__module__:
+            stack.extend([getattr(x, name) for name in x.__dataclass_fields__])
 
 
 def with_numbers(x, change: Callable[[Expr], Number]):

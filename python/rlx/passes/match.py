@@ -39,9 +39,7 @@ def symbol_values(graph: Graph, kinds: tuple[str, ...] = ("dim", "element")) -> 
         for v in node.outputs:
             if v is not None and isinstance(v.type, TensorType):
                 numbers += v.shape
-    found: set = set()
-    for number in numbers:
-        symbols_of(number, found)
+    found = frozenset().union(*{symbols_of(number) for number in numbers})
     return {s.value.id for s in found if s.kind in kinds}
 
 
