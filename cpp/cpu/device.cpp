@@ -30,6 +30,7 @@ struct Dispatch {
   }
   Selection operator()(const Random& prim) const { return select_random(prim, request); }
   Selection operator()(const Recurrent& prim) const { return select_recurrent(prim, request); }
+  Selection operator()(const Fft& prim) const { return select_fft(prim, request); }
   Selection operator()(const Map& prim) const { return select_map(prim, request); }
 };
 

@@ -160,10 +160,17 @@ template <> struct Fields<Recurrent> {
       field("linear_before_reset", &Recurrent::linear_before_reset),
       field("batchwise", &Recurrent::batchwise)};
 };
+template <> struct Fields<Fft> {
+  static constexpr std::string_view name = "Fft";
+  static constexpr std::tuple list{field("axis", &Fft::axis), dim_field("length", &Fft::length),
+                                   field("inverse", &Fft::inverse),
+                                   field("onesided", &Fft::onesided)};
+};
 template <> struct Fields<Map> {
   static constexpr std::string_view name = "Map";
-  static constexpr std::tuple list{field("body", &Map::body), dim_field("items", &Map::items),
-                                   field("ints", &Map::ints), field("floats", &Map::floats)};
+  static constexpr std::tuple list{
+      field("body", &Map::body), dim_field("items", &Map::items), dim_field("ints", &Map::ints),
+      dim_field("floats", &Map::floats)};
 };
 
 // Calls visit(field) for each field of a struct of this table.

@@ -187,16 +187,21 @@ struct Recurrent {  // inputs x, w, r, b, sequence_lens, initial_h, initial_c, p
   bool input_forget = false, linear_before_reset = false, batchwise = false;
 };
 
+struct Fft {
+  int axis = 0;
+  ExprId length = -1;
+  bool inverse = false, onesided = false;
+};
+
 struct Map {
   std::string body;
   ExprId items = -1;
-  std::vector<int64_t> ints;
-  std::vector<double> floats;
+  std::vector<ExprId> ints, floats;
 };
 
 using Prim = std::variant<Region, Reduce, Cumulate, MatMul, Conv, Pool, Softmax, Norm, Attention,
                           Gather, Scatter, Move, Resize, Sort, NonMaxSuppression, Random,
-                          Recurrent, Map>;
+                          Recurrent, Fft, Map>;
 
 const char* name_of(const Prim& prim);
 

@@ -320,6 +320,13 @@ class NodeCheck {
     require(r.hidden_size > 0, "hidden_size must be positive");
   }
 
+  void check(const Fft& f) const {
+    operands(1, 1, 0, 1);
+    axis_in(f.axis, rank(0) - 1);
+    require(f.length >= 0, "Fft has no length");
+    out_rank_is(rank(0));
+  }
+
   void check(const Map& m) const {
     tensors_only();
     require(!m.body.empty() && m.items >= 0, "Map has no body or no items");

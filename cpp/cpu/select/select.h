@@ -22,6 +22,7 @@ Selection select_sort(const Sort& prim, const SelectRequest& request);
 Selection select_non_max_suppression(const NonMaxSuppression& prim, const SelectRequest& request);
 Selection select_random(const Random& prim, const SelectRequest& request);
 Selection select_recurrent(const Recurrent& prim, const SelectRequest& request);
+Selection select_fft(const Fft& prim, const SelectRequest& request);
 Selection select_map(const Map& prim, const SelectRequest& request);
 
 }  // namespace rlx::cpu

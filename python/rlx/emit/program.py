@@ -150,9 +150,9 @@ class _Emitter:
     def node(self, node: Node) -> Any:
         inputs, outputs = self.values_of(node.inputs), self.values_of(node.outputs)
         places = slots(node.prim)
-        if places is not None:  # kernels find every operand at its fixed position
-            inputs += [-1] * (places.inputs - len(inputs))
-            outputs += [-1] * (places.outputs - len(outputs))
+        # Kernels find every operand at its fixed position.
+        inputs += [-1] * (places.inputs - len(inputs))
+        outputs += [-1] * (places.outputs - len(outputs))
         return _struct("Node", prim=self.prim(node.prim), inputs=inputs, outputs=outputs,
                        origin=self.origin(node.origin))
 

@@ -303,18 +303,36 @@ class Recurrent:
 
 
 @dataclass(frozen=True, slots=True)
+class Fft:
+    """x -> y: discrete Fourier transform of `length` points along axis, which is not the last.
+
+    The last axis holds a real part (1) or both parts (2). x is cut or padded with zeros to
+    length; inverse divides by it. onesided keeps length // 2 + 1 points of the spectrum: of the
+    result, or, inverse, of x, whose y is real.
+    """
+
+    axis: int
+    length: Dim
+    inverse: bool = False
+    onesided: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Map:
-    """*inputs -> *outputs: runs the body kernels/map/<body>.h over `items` items."""
+    """*inputs -> *outputs: runs the body kernels/map/<body>.h over `items` items.
+
+    ir/bodies.py lists the bodies with their operands and what ints and floats mean.
+    """
 
     body: str
     items: Dim
-    ints: tuple[int, ...] = ()
-    floats: tuple[float, ...] = ()
+    ints: tuple[Dim, ...] = ()
+    floats: tuple[Dim, ...] = ()
 
 
 PRIMS: tuple[type, ...] = (
     Region, Reduce, Cumulate, MatMul, Conv, Pool, Softmax, Norm, Attention, Gather, Scatter, Move,
-    Resize, Sort, NonMaxSuppression, Random, Recurrent, Map,
+    Resize, Sort, NonMaxSuppression, Random, Recurrent, Fft, Map,
 )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 
+from rlx.ir.bodies import BODIES
 from rlx.ir.expr import Expr, Number
 from rlx.ir.prims import (
-    Attention, Conv, Cumulate, Gather, Map, MatMul, Move, NonMaxSuppression, Norm, Pool, Random,
-    Recurrent, Reduce, Region, Resize, Scatter, Softmax, Sort, regions_of,
+    Attention, Conv, Cumulate, Fft, Gather, Map, MatMul, Move, NonMaxSuppression, Norm, Pool,
+    Random, Recurrent, Reduce, Region, Resize, Scatter, Softmax, Sort, regions_of,
 )
 
 
@@ -33,16 +34,17 @@ _FIXED = {
     Cumulate: Slots(1, 1, 1), MatMul: Slots(2, 4, 1), Conv: Slots(2, 4, 1), Pool: Slots(1, 1, 2),
     Norm: Slots(1, 3, 4), Attention: Slots(3, 3, 1), Gather: Slots(2, 2, 1),
     Scatter: Slots(3, 3, 1), Resize: Slots(1, 1, 1), NonMaxSuppression: Slots(2, 5, 2),
-    Random: Slots(0, 1, 1), Recurrent: Slots(3, 8, 3),
+    Random: Slots(0, 1, 1), Recurrent: Slots(3, 8, 3), Fft: Slots(1, 1, 1),
 }
 _SORT = {"topk": Slots(1, 1, 2), "nonzero": Slots(1, 1, 2), "compress": Slots(2, 2, 2),
          "unique": Slots(1, 1, 5)}
 
 
-def slots(prim) -> Slots | None:
-    """The operand positions of a primitive; None for Map, whose body decides."""
+def slots(prim) -> Slots:
+    """The operand positions of a primitive."""
     if isinstance(prim, Map):
-        return None
+        body = BODIES[prim.body]
+        return Slots(body.required, body.inputs, body.outputs)
     if isinstance(prim, Region):
         return Slots(len(prim.accesses), len(prim.accesses), len(prim.results))
     if isinstance(prim, Move):

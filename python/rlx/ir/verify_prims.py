@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rlx.ir.bodies import BODIES, MAX_RANK
 from rlx.ir.expr import Expr, Number
 from rlx.ir.graph import Value
 from rlx.ir.prims import (
-    Attention, Conv, Cumulate, Gather, MatMul, Move, MovePart, NonMaxSuppression, Norm, Pool,
-    Random, Recurrent, Reduce, Region, Resize, Scatter, Softmax, Sort,
+    Attention, Conv, Cumulate, Fft, Gather, Map, MatMul, Move, MovePart, NonMaxSuppression, Norm,
+    Pool, Random, Recurrent, Reduce, Region, Resize, Scatter, Softmax, Sort,
 )
 from rlx.ir.slots import Slots, slots
 from rlx.ir.types import DType, TensorType
@@ -38,9 +39,8 @@ def verify_prim(prim, inputs: list[Value | None], outputs: list[Value | None]) -
         require(getattr(prim, field) in kinds, f"{field} is {getattr(prim, field)!r}")
     for v in (*inputs, *outputs):
         require(v is None or isinstance(v.type, TensorType), f"{v!r} is no tensor")
+    require(not isinstance(prim, Map) or prim.body in BODIES, f"there is no body {prim!r}")
     places = slots(prim)
-    if places is None:
-        return
     inputs = _placed(inputs, places, places.inputs, "inputs")
     outputs = _placed(outputs, places, places.outputs, "outputs")
     for k, v in enumerate(inputs):
@@ -251,10 +251,23 @@ def _check_recurrent(p: Recurrent, x, y) -> None:
     require(p.hidden_size > 0, "hidden_size must be positive")
 
 
+def _check_fft(p: Fft, x, y) -> None:
+    _rank(y[0], x[0].rank)
+    _axis(p.axis, x[0].rank - 1)
+    require(_same(y[0].shape[-1], 1 if p.inverse and p.onesided else 2), "wrong parts of y")
+
+
+def _check_map(p: Map, x, y) -> None:
+    for v in (*x, *y):
+        require(v is None or v.rank <= MAX_RANK, f"{v!r} has too many axes for a Map")
+    require(all(v is not None for v in y), "an output of a Map is absent")
+
+
 _CHECKS: dict[type, Callable] = {
     Region: _check_region, Reduce: _check_reduce, Cumulate: _check_cumulate,
     MatMul: _check_matmul, Conv: _check_conv, Pool: _check_pool, Softmax: _check_softmax,
     Norm: _check_norm, Attention: _check_attention, Gather: _check_gather,
     Scatter: _check_scatter, Move: _check_move, Resize: _check_resize, Sort: _check_sort,
     NonMaxSuppression: _check_nms, Random: _check_random, Recurrent: _check_recurrent,
+    Fft: _check_fft, Map: _check_map,
 }

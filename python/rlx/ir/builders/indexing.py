@@ -6,7 +6,7 @@ from rlx.errors import UnsupportedError
 from rlx.ir.builders.core import CoreBuilder
 from rlx.ir.expr import Number, Symbol, apply, product, symbol
 from rlx.ir.graph import Value
-from rlx.ir.prims import Gather, Map, NonMaxSuppression, Random, Resize, Scatter, Sort
+from rlx.ir.prims import Gather, NonMaxSuppression, Random, Resize, Scatter, Sort
 from rlx.ir.types import DType, TensorType
 
 
@@ -115,7 +115,3 @@ class IndexingBuilder(CoreBuilder):
     def random(self, prim: Random, dtype: DType, shape, x: Value | None = None) -> Value:
         """Random numbers of `shape`; x only for bernoulli and multinomial."""
         return self.node(prim, [x], [TensorType(dtype, tuple(shape))])[0]
-
-    def map(self, prim: Map, inputs, types) -> list[Value]:
-        """Runs a body of kernels/map over prim.items items."""
-        return self.node(prim, list(inputs), list(types))

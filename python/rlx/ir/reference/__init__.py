@@ -6,12 +6,13 @@ from typing import Callable
 
 from rlx.ir import prims
 from rlx.ir.reference import (
-    movement, normalise, order, product, recurrent, reduction, region, resize, window,
+    fourier, mapping, movement, normalise, order, product, recurrent, reduction, region, resize,
+    window,
 )
 
 # primitive class -> f(prim, inputs, types, value_of) -> list of arrays, one for each output.
 # inputs are arrays or None; types TensorTypes or None; value_of(Number) gives the number
-# behind a Dim. A primitive that is not here (Random, Map) is never folded.
+# behind a Dim. A primitive that is not here (Random) is never folded.
 REFERENCES: dict[type, Callable] = {
     prims.Region: region.region,
     prims.Move: movement.move,
@@ -29,4 +30,6 @@ REFERENCES: dict[type, Callable] = {
     prims.Sort: order.sort,
     prims.NonMaxSuppression: order.non_max_suppression,
     prims.Recurrent: recurrent.recurrent,
+    prims.Fft: fourier.fft,
+    prims.Map: mapping.map_body,
 }
