@@ -212,10 +212,15 @@ Selection select_fft(const Fft& prim, const SelectRequest& request) {
   selection.rung = direct ? "mixed radix" : "Bluestein";
   if (!direct) selection.reason = "the length has a prime factor above 13";
   // The convolution's rounding would show in float.
-  if (dtype == DType::float64) add_step<double, double>(selection, prim, request, n);
-  else if (dtype == DType::float32 && direct) add_step<float, float>(selection, prim, request, n);
-  else if (dtype == DType::float32) add_step<float, double>(selection, prim, request, n);
-  else throw Error(ErrorKind::unsupported, std::string("no Fourier transform of ") + name_of(dtype));
+  if (dtype == DType::float64) {
+    add_step<double, double>(selection, prim, request, n);
+  } else if (dtype != DType::float32) {
+    throw Error(ErrorKind::unsupported, std::string("no Fourier transform of ") + name_of(dtype));
+  } else if (direct) {
+    add_step<float, float>(selection, prim, request, n);
+  } else {
+    add_step<float, double>(selection, prim, request, n);
+  }
   return selection;
 }
 

@@ -33,6 +33,7 @@ RLX_MISSING(Sort, select_sort)
 RLX_MISSING(NonMaxSuppression, select_non_max_suppression)
 RLX_MISSING(Random, select_random)
 RLX_MISSING(Recurrent, select_recurrent)
+RLX_MISSING(Fft, select_fft)
 RLX_MISSING(Map, select_map)
 
 #undef RLX_MISSING

@@ -27,6 +27,7 @@ struct Dispatch {
   }
   Selection operator()(const Random& p) const { return select_random(p, request, tools); }
   Selection operator()(const Recurrent& p) const { return select_recurrent(p, request, tools); }
+  Selection operator()(const Fft& p) const { return select_fft(p, request, tools); }
   Selection operator()(const Map& p) const { return select_map(p, request, tools); }
 };
 

@@ -47,6 +47,7 @@ Selection select_non_max_suppression(const NonMaxSuppression& prim, const Select
 Selection select_random(const Random& prim, const SelectRequest& request, const Tools& tools);
 Selection select_recurrent(const Recurrent& prim, const SelectRequest& request,
                            const Tools& tools);
+Selection select_fft(const Fft& prim, const SelectRequest& request, const Tools& tools);
 Selection select_map(const Map& prim, const SelectRequest& request, const Tools& tools);
 
 // Any primitive, by the function of its own.

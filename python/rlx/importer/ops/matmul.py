@@ -49,13 +49,3 @@ def gemm(b, x, y, c=None, *, alpha: float = 1.0, beta: float = 1.0, transA: int 
 def gemm_1(b, x, y, c, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0,
            broadcast: int = 0):
     return gemm(b, x, y, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
-
-
-@op("FusedMatMul", since=1, domain="com.microsoft")
-def fused_matmul(b, x, y, *, alpha: float = 1.0, transA: int = 0, transB: int = 0,
-                 transBatchA: int = 0, transBatchB: int = 0):
-    if transBatchA or transBatchB:
-        raise ModelError("transBatchA and transBatchB are not supported")
-    return b.matmul(x, y, trans_a=bool(transA), trans_b=bool(transB), alpha=alpha)
-
-

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from rlx.errors import ModelError, UnsupportedError
+from rlx.importer.ops.checks import all_in_range, in_range, rank_is, window
 from rlx.importer.ops.conv import add_channel_bias, check_kernel
-from rlx.importer.registry import op
+from rlx.importer.registry import Ints, op
 from rlx.ir.build import DType, Value, apply, product
 
+Padding = Literal["zeros", "border", "reflection"]
 REALS = (DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16)
 
 
 @op("GridSample", since=20)
-def grid_sample(b, x, grid, *, mode: str = "linear", padding_mode: str = "zeros",
-                align_corners: int = 0):
-    if mode not in ("linear", "nearest", "cubic"):
-        raise ModelError("unknown mode of GridSample", expected="linear, nearest or cubic",
-                         got=mode)
-    if padding_mode not in ("zeros", "border", "reflection"):
-        raise ModelError("unknown padding_mode of GridSample",
-                         expected="zeros, border or reflection", got=padding_mode)
+def grid_sample(b, x, grid, *, mode: Literal["linear", "nearest", "cubic"] = "linear",
+                padding_mode: Padding = "zeros", align_corners: int = 0):
     if x.dtype is DType.STRING:
         raise UnsupportedError("GridSample of strings")
     sample = lambda v: b.grid_sample(v, grid, mode, padding_mode, bool(align_corners))  # noqa: E731
@@ -31,23 +29,21 @@ def grid_sample(b, x, grid, *, mode: str = "linear", padding_mode: str = "zeros"
 
 
 @op("GridSample", since=16)
-def grid_sample_16(b, x, grid, *, mode: str = "bilinear", padding_mode: str = "zeros",
-                   align_corners: int = 0):
-    names = {"bilinear": "linear", "bicubic": "cubic"}
-    return grid_sample(b, x, grid, mode=names.get(mode, mode), padding_mode=padding_mode,
+def grid_sample_16(b, x, grid, *, mode: Literal["bilinear", "nearest", "bicubic"] = "bilinear",
+                   padding_mode: Padding = "zeros", align_corners: int = 0):
+    names = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
+    return grid_sample(b, x, grid, mode=names[mode], padding_mode=padding_mode,
                        align_corners=align_corners)
 
 
 @op("RoiAlign", since=16)
-def roi_align(b, x, rois, batch_indices, *, coordinate_transformation_mode: str = "half_pixel",
-              mode: str = "avg", output_height: int = 1, output_width: int = 1,
-              sampling_ratio: int = 0, spatial_scale: float = 1.0):
-    if mode not in ("avg", "max"):
-        raise ModelError("unknown mode of RoiAlign", expected="avg or max", got=mode)
-    if coordinate_transformation_mode not in ("half_pixel", "output_half_pixel"):
-        raise ModelError("unknown coordinate_transformation_mode of RoiAlign",
-                         expected="half_pixel or output_half_pixel",
-                         got=coordinate_transformation_mode)
+def roi_align(b, x, rois, batch_indices, *,
+              coordinate_transformation_mode: Literal["half_pixel", "output_half_pixel"] =
+              "half_pixel", mode: Literal["avg", "max"] = "avg", output_height: int = 1,
+              output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0):
+    for name, n in (("output_height", output_height), ("output_width", output_width)):
+        in_range(name, n, 1)
+    in_range("sampling_ratio", sampling_ratio, 0)
     return b.roi_align(x, rois, b.cast(batch_indices, DType.INT64), (output_height, output_width),
                        samples=sampling_ratio, maximum=mode == "max",
                        half_pixel=coordinate_transformation_mode == "half_pixel",
@@ -55,8 +51,8 @@ def roi_align(b, x, rois, batch_indices, *, coordinate_transformation_mode: str 
 
 
 @op("RoiAlign", since=10)
-def roi_align_10(b, x, rois, batch_indices, *, mode: str = "avg", output_height: int = 1,
-                 output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0):
+def roi_align_10(b, x, rois, batch_indices, *, mode: Literal["avg", "max"] = "avg",
+                 output_height: int = 1, output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0):
     return roi_align(b, x, rois, batch_indices, mode=mode, output_height=output_height,
                      output_width=output_width, sampling_ratio=sampling_ratio,
                      spatial_scale=spatial_scale,
@@ -64,30 +60,33 @@ def roi_align_10(b, x, rois, batch_indices, *, mode: str = "avg", output_height:
 
 
 @op("MaxRoiPool", since=1)
-def max_roi_pool(b, x, rois, *, pooled_shape, spatial_scale: float = 1.0):
-    if len(pooled_shape) != 2:
-        raise ModelError("pooled_shape has two entries", got=list(pooled_shape))
-    return b.max_roi_pool(x, rois, tuple(pooled_shape), spatial_scale)
+def max_roi_pool(b, x, rois, *, pooled_shape: Ints, spatial_scale: float = 1.0):
+    size = all_in_range("pooled_shape", pooled_shape, 2, 1)
+    return b.max_roi_pool(x, rois, size, spatial_scale)
 
 
 @op("Col2Im", since=18)
-def col2im(b, x, image_shape, block_shape, *, dilations=None, pads=None, strides=None):
+def col2im(b, x, image_shape, block_shape, *, dilations: Ints = None,
+           pads: Ints = None, strides: Ints = None):
     image, block = b.numbers(image_shape), b.numbers(block_shape)
     rank = len(image)
-    pads = pads or (0,) * (2 * rank)
-    if len(pads) != 2 * rank:
-        raise ModelError("pads has two entries for each axis", expected=2 * rank, got=len(pads))
+    ones = (1,) * rank
+    pads = all_in_range("pads", pads or (0,) * (2 * rank), 2 * rank, 0)
     if not (x.dtype in REALS or x.dtype.is_integer):
         raise UnsupportedError("Col2Im", got=x.dtype.name.lower())
-    return b.col2im(x, image, block, strides=strides or (1,) * rank, pads_begin=pads[:rank],
-                    dilations=dilations or (1,) * rank, pads_end=pads[rank:])
+    return b.col2im(x, image, block, strides=all_in_range("strides", strides or ones, rank, 1),
+                    dilations=all_in_range("dilations", dilations or ones, rank, 1),
+                    pads_begin=pads[:rank], pads_end=pads[rank:])
 
 
 @op("MaxUnpool", since=9)
-def max_unpool(b, x, indices, output_shape=None, *, kernel_shape, pads=None, strides=None):
+def max_unpool(b, x, indices, output_shape=None, *, kernel_shape: Ints,
+               pads: Ints = None, strides: Ints = None):
     """Scatters x into zeros; a larger output_shape adds more zeros at the ends."""
+    strides, _ = window(x, strides, None, kernel_shape)
+    rank_is(indices, x.rank, "the indices")
     rank = x.rank - 2
-    strides, pads = strides or (1,) * rank, pads or (0,) * (2 * rank)
+    pads = all_in_range("pads", pads or (0,) * (2 * rank), 2 * rank, 0)
     inferred = list(x.shape[:2])
     for k, d in enumerate(x.shape[2:]):
         reach = apply("mul", apply("sub", d, 1), strides[k])
@@ -111,14 +110,17 @@ def max_unpool(b, x, indices, output_shape=None, *, kernel_shape, pads=None, str
 
 
 @op("DeformConv", since=19)
-def deform_conv(b, x, w, offset, bias=None, mask=None, *, dilations=None, group: int = 1,
-                kernel_shape=None, offset_group: int = 1, pads=None, strides=None):
+def deform_conv(b, x, w, offset, bias=None, mask=None, *, dilations: Ints = None,
+                group: int = 1, kernel_shape: Ints = None, offset_group: int = 1,
+                pads: Ints = None, strides: Ints = None):
     """Samples at moved places, then the product with the weights of each group."""
+    strides, dilations = window(x, strides, dilations)
+    rank_is(w, x.rank, "w")
+    rank_is(offset, x.rank, "offset")
     rank = x.rank - 2
-    if w.rank != x.rank:
-        raise ModelError("DeformConv takes x and w of one rank", got=f"{x.type} and {w.type}")
-    strides, dilations = strides or (1,) * rank, dilations or (1,) * rank
-    pads = pads or (0,) * (2 * rank)
+    in_range("group", group, 1)
+    in_range("offset_group", offset_group, 1)
+    pads = all_in_range("pads", pads or (0,) * (2 * rank), 2 * rank, 0)
     kernel = tuple(w.shape[2:])
     check_kernel(b, w, kernel_shape)
     for k in range(rank):
@@ -161,9 +163,8 @@ def inverse(b, x):
 
 
 @op("CropAndResize", since=1, domain="com.microsoft")
-def crop_and_resize(b, x, rois, batch_indices, crop_size, *, mode: str = "bilinear",
+def crop_and_resize(b, x, rois, batch_indices, crop_size, *,
+                    mode: Literal["bilinear", "nearest"] = "bilinear",
                     extrapolation_value: float = 0.0):
-    if mode not in ("bilinear", "nearest"):
-        raise ModelError("unknown mode of CropAndResize", expected="bilinear or nearest", got=mode)
     return b.crop_and_resize(x, rois, b.cast(batch_indices, DType.INT32), b.numbers(crop_size),
                              nearest=mode == "nearest", outside=extrapolation_value)
