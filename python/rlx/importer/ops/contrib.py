@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from rlx.errors import ModelError, UnsupportedError
-from rlx.importer.ops import activation as functions, conv as convolution, norm, shape
+from rlx.importer.ops import activation as functions, conv as convolution, norm
 from rlx.importer.ops.checks import in_range, rank_is, window
 from rlx.importer.ops.matmul import gemm, matmul
 from rlx.importer.registry import AutoPad, Floats, Ints, op
@@ -267,13 +267,3 @@ def skip_group_norm(b, x, gamma, beta, skip, bias=None, *, activation: int,
     total = _skip_sum(b, x, skip, bias)
     y = group_norm(b, total, gamma, beta, activation=activation, epsilon=epsilon, groups=groups)
     return y, total
-
-
-@op("Trilu", domain=MS)
-def trilu(b, x, k=None, *, upper: int = 1):
-    return shape.trilu(b, x, k, upper=upper)
-
-
-@op("ExpandDims", domain=MS)
-def expand_dims(b, x, axis):
-    return b.unsqueeze(x, b.structural(axis, "the axis that is inserted"))

@@ -6,7 +6,7 @@ from rlx.errors import Error, ModelError, UnsupportedError
 from rlx.importer.context import Child, joined_type
 from rlx.importer.registry import Body, Ints, op
 from rlx.importer.scope import Scope
-from rlx.ir.build import DType, If, Loop, Scan, TensorType, Value, symbols_of
+from rlx.ir.build import DType, If, Loop, Scan, TensorType, Value, apply, symbols_of
 
 UNROLL_LIMIT = 8  # trips of a constant Loop that are inlined rather than run as a stage
 
@@ -92,6 +92,30 @@ def scan(b, *inputs, body: Body, num_scan_inputs: int, scan_input_axes: Ints = (
     prim = Scan(child.graph, n, m, tuple(axes), _flags(scan_input_directions, m),
                 tuple(out_axes), _flags(scan_output_directions, len(rest)))
     return b.stage(prim, [*states, *scanned, *child.captures], outputs)
+
+
+@op("Scan", since=8)
+def scan_8(b, sequence_lens=None, *inputs, body: Body, num_scan_inputs: int,
+           directions: Ints = ()):
+    """A scan for each sequence of the batch, whose number is structural; results are stacked."""
+    scanned = inputs[len(inputs) - num_scan_inputs:]
+    count, = b.structural(b.from_numbers(scanned[0].shape[:1], DType.INT64), "the batch of Scan")
+    if count == 0:
+        raise UnsupportedError("Scan over an empty batch")
+    longest = scanned[0].shape[1]
+    lengths = [longest] * count if sequence_lens is None else b.numbers(sequence_lens)
+    rows = []
+    for i, n in enumerate(lengths):
+        own = [b.squeeze(b.narrow(v, 0, i, 1), (0,)) for v in inputs]
+        states = own[:len(own) - num_scan_inputs]
+        slices = [b.narrow(v, 0, 0, n) for v in own[len(states):]]
+        made = scan(b, *states, *slices, body=body, num_scan_inputs=num_scan_inputs,
+                    scan_input_directions=directions)
+        for k in range(len(states), len(made)):
+            rest = (0,) * (made[k].rank - 1)
+            made[k] = b.pad(made[k], (0, *rest), (apply("sub", longest, n), *rest))
+        rows.append([b.unsqueeze(v, (0,)) for v in made])
+    return [b.concat(list(column), 0) for column in zip(*rows)]
 
 
 def _constant_trips(b, trip_count, cond, body) -> int | None:
