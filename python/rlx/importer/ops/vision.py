@@ -52,7 +52,8 @@ def roi_align(b, x, rois, batch_indices, *,
 
 @op("RoiAlign", since=10)
 def roi_align_10(b, x, rois, batch_indices, *, mode: Literal["avg", "max"] = "avg",
-                 output_height: int = 1, output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0):
+                 output_height: int = 1, output_width: int = 1, sampling_ratio: int = 0,
+                 spatial_scale: float = 1.0):
     return roi_align(b, x, rois, batch_indices, mode=mode, output_height=output_height,
                      output_width=output_width, sampling_ratio=sampling_ratio,
                      spatial_scale=spatial_scale,
