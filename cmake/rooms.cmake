@@ -7,6 +7,14 @@ foreach(room core program plan exec cpu cuda)
   list(APPEND sources ${files})
 endforeach()
 
+# The emulator is for tests: it reads the sources in place and needs the build's compiler.
+if(RLX_TESTS)
+  file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cpp/emu/*.cpp")
+  list(APPEND sources ${files})
+  set_property(SOURCE ${files} APPEND PROPERTY COMPILE_DEFINITIONS
+    "RLX_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"" "RLX_CXX=\"${CMAKE_CXX_COMPILER}\"")
+endif()
+
 # NVRTC and the emulator compile kernels at run time, from their texts inside the extension.
 file(GLOB_RECURSE kernel_files CONFIGURE_DEPENDS
   "${PROJECT_SOURCE_DIR}/kernels/*.cu" "${PROJECT_SOURCE_DIR}/kernels/*.h")

@@ -3,6 +3,7 @@
 #include "bindings/register.h"
 #include "core/error.h"
 #include "cpu/device.h"
+#include "exec/devices.h"
 
 #include <pybind11/stl.h>
 
@@ -15,6 +16,9 @@ std::shared_ptr<Device> make_device(const std::string& name) {
   if (name == "cpu" || name == "auto") {
     // pybind11 holds no pointers to const; nothing of a Device changes.
     return std::const_pointer_cast<Device>(cpu::make_cpu_device());
+  }
+  for (const DeviceMaker& maker : extra_devices()) {
+    if (maker.name == name) return std::const_pointer_cast<Device>(maker.make());
   }
   Error error(ErrorKind::device, "there is no device '" + name + "'");
   error.expected_got("auto or cpu", name);

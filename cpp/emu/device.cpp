@@ -5,6 +5,7 @@
 #include "cuda/select/select.h"
 #include "emu/driver.h"
 #include "emu/jit.h"
+#include "exec/devices.h"
 
 namespace rlx::emu {
 namespace {
@@ -28,6 +29,13 @@ class EmuDevice final : public Device {
   std::unique_ptr<cuda::Driver> driver_;
   std::unique_ptr<cuda::Jit> jit_;
 };
+
+const bool registered = [] {
+  for (const char* name : {"emu", "emu:descending"}) {
+    extra_devices().push_back({name, [name] { return make_device(name); }});
+  }
+  return true;
+}();
 
 }  // namespace
 

@@ -15,6 +15,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/error.h"
 #include "core/hash.h"
 
 extern char** environ;
@@ -66,7 +67,7 @@ class Compiler {
     all += read_file(root / "cpp/emu/device/runtime.cpp");
     const fs::path folder = cache_folder();
     std::ostringstream name;
-    name << std::hex << hash_bytes(all.data(), all.size()) << "-" << all.size();
+    name << std::hex << hash_bytes(std::as_bytes(std::span(all))) << "-" << all.size();
     const fs::path object = folder / (name.str() + ".so");
     if (fs::exists(object)) return object;
     const fs::path work = folder / (name.str() + "." + std::to_string(getpid()) + "." +

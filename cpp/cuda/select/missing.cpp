@@ -16,18 +16,12 @@ namespace {
 #define RLX_MISSING(Prim, function) \
   Selection function(const Prim&, const SelectRequest& request, const Tools&) { refuse(request); }
 
-RLX_MISSING(MatMul, select_matmul_kernel)
 RLX_MISSING(Conv, select_conv_kernel)
 RLX_MISSING(Attention, select_attention_kernel)
-RLX_MISSING(Region, select_region)
-RLX_MISSING(Reduce, select_reduce)
 RLX_MISSING(Cumulate, select_cumulate)
 RLX_MISSING(Pool, select_pool)
-RLX_MISSING(Softmax, select_softmax)
-RLX_MISSING(Norm, select_norm)
 RLX_MISSING(Gather, select_gather)
 RLX_MISSING(Scatter, select_scatter)
-RLX_MISSING(Move, select_move)
 RLX_MISSING(Resize, select_resize)
 RLX_MISSING(Sort, select_sort)
 RLX_MISSING(NonMaxSuppression, select_non_max_suppression)
