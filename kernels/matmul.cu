@@ -44,7 +44,8 @@ extern "C" __global__ void __launch_bounds__(threads) matmul(const rlx::params::
         x = rlx::convert<T>(rlx::load(a + ((m0 + r) * p.a_row + (k0 + c) * p.a_column)));
 #if RLX_A_ZERO
         x = rlx::scalar::sub(x, rlx::convert<T>(rlx::load(
-                                    static_cast<const A*>(p.a_zero) + (m0 + r) * p.a_zero_row)));
+                                    static_cast<const RLX_A_ZERO_TYPE*>(p.a_zero) +
+                                    (m0 + r) * p.a_zero_row)));
 #endif
       }
       as[c][r] = x;
@@ -57,8 +58,9 @@ extern "C" __global__ void __launch_bounds__(threads) matmul(const rlx::params::
       if (k0 + r < p.k && n0 + c < p.n) {
         x = rlx::convert<T>(rlx::load(b + ((k0 + r) * p.b_row + (n0 + c) * p.b_column)));
 #if RLX_B_ZERO
-        x = rlx::scalar::sub(x, rlx::convert<T>(rlx::load(static_cast<const B*>(p.b_zero) +
-                                                          (n0 + c) * p.b_zero_column)));
+        x = rlx::scalar::sub(x, rlx::convert<T>(rlx::load(
+                                    static_cast<const RLX_B_ZERO_TYPE*>(p.b_zero) +
+                                    (n0 + c) * p.b_zero_column)));
 #endif
       }
       bs[r][c] = x;

@@ -41,7 +41,7 @@ RLX_FN void write(const rlx::params::Norm& p, Index at, const T (&x)[vector], T 
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(RLX_BLOCK) norm(const rlx::params::Norm p) {
+extern "C" __global__ void __launch_bounds__(RLX_BLOCK) normalise(const rlx::params::Norm p) {
   __shared__ T parts[RLX_BLOCK / rlx::warp_size];
   const Index row = Index(rlx::block_rank()) * (RLX_BLOCK / threads) + threadIdx.x / threads;
   const bool inside = row < Index(p.rows);

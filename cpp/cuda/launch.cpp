@@ -9,6 +9,7 @@ void* Source::address(const RunArgs& args) const {
     case Kind::operand: base = args.operands[index]; break;
     case Kind::workspace: base = args.workspace; break;
     case Kind::random: base = args.random; break;
+    case Kind::fault: base = args.random + 1; break;
   }
   return base ? static_cast<std::byte*>(base) + byte_offset : nullptr;
 }

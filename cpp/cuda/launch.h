@@ -19,7 +19,7 @@ constexpr size_t max_params = 4064;
 
 // Where a pointer of the parameter comes from when the step runs.
 struct Source {
-  enum class Kind : uint8_t { operand, workspace, random };
+  enum class Kind : uint8_t { operand, workspace, random, fault };
   // The node's inputs, then its outputs; null when absent.
   static Source operand(size_t index, int64_t byte_offset = 0) {
     return {Kind::operand, uint32_t(index), byte_offset};
@@ -27,6 +27,8 @@ struct Source {
   static Source workspace(int64_t byte_offset = 0) { return {Kind::workspace, 0, byte_offset}; }
   // The Context's Philox counter, a uint64 in device memory.
   static Source random() { return {Kind::random, 0, 0}; }
+  // A uint64 behind that counter, zero before a run: a kernel sets bit 0 for a bad index.
+  static Source fault() { return {Kind::fault, 0, 0}; }
 
   Kind kind;
   uint32_t index;

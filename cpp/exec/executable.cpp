@@ -16,7 +16,7 @@ struct Executable::Pool {
   struct Entry {
     std::unique_ptr<Arena> arena;
     std::unique_ptr<Context> context;
-    uint64_t random = 0;
+    uint64_t random[2] = {};  // the Philox counter; faults that kernels found
   };
 
   std::mutex mutex;
@@ -56,7 +56,7 @@ struct Executable::Lease {
       throw;
     }
     // Contexts draw from distant parts of the random stream, each process from others.
-    entry->random = (number << 48) ^ (uint64_t{std::random_device{}()} << 16);
+    entry->random[0] = (number << 48) ^ (uint64_t{std::random_device{}()} << 16);
     ++shared.counters.contexts;
   }
 
@@ -124,7 +124,7 @@ void Executable::run(std::span<const Input> inputs, OutputSink& sink, StringTabl
   std::optional<State::Use> use;
   if (state) use.emplace(*state);
   const Lease lease(*this, sink);
-  RunShared run{*lease.entry->arena, &lease.entry->random, active.threads(), strings, state,
+  RunShared run{*lease.entry->arena, lease.entry->random, active.threads(), strings, state,
                 observer};
   ++shared_.counters.runs;
   Runner(*main_, *lease.entry->context, run, 0, sink).run(inputs);
@@ -137,7 +137,7 @@ void Executable::prepare(std::span<const Input> inputs) {
   } sink;
   notice_fork();
   const Lease lease(*this, sink);
-  RunShared run{*lease.entry->arena, &lease.entry->random, shared_.threads, nullptr, nullptr,
+  RunShared run{*lease.entry->arena, lease.entry->random, shared_.threads, nullptr, nullptr,
                 nullptr};
   Runner(*main_, *lease.entry->context, run, 0, sink).bind_inputs(inputs);
 }

@@ -16,6 +16,18 @@ typedef unsigned long long uint64_t;
 
 namespace rlx {
 
+// Bytes of one object as another; both compilers make moves between registers of it.
+#if defined(__CUDACC_RTC__)
+static __device__ __forceinline__ void copy_bytes(void* to, const void* from, int n) {
+  memcpy(to, from, size_t(n));
+}
+#else
+[[maybe_unused, gnu::always_inline]] static inline void copy_bytes(void* to, const void* from,
+                                                                   int n) {
+  __builtin_memcpy(to, from, size_t(n));
+}
+#endif
+
 constexpr int warp_size = 32;
 constexpr unsigned all_lanes = 0xffffffffu;
 

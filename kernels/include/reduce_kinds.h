@@ -10,13 +10,13 @@ enum class ReduceKind {
   sum, mean, max, min, prod, l1, l2, sum_square, log_sum, log_sum_exp, argmax, argmin
 };
 
-template <class T> constexpr T lowest_value() {
-  if constexpr (scalar::Traits<T>::kind == scalar::Kind::real) return T(-__builtin_huge_valf());
+template <class T> RLX_FN T lowest_value() {
+  if constexpr (scalar::Traits<T>::kind == scalar::Kind::real) return T(scalar::from_bits(0xff800000u));
   else if constexpr (scalar::is_signed<T>) return T(scalar::Unsigned<T>(1) << (8 * sizeof(T) - 1));
   else return T(0);
 }
-template <class T> constexpr T highest_value() {
-  if constexpr (scalar::Traits<T>::kind == scalar::Kind::real) return T(__builtin_huge_valf());
+template <class T> RLX_FN T highest_value() {
+  if constexpr (scalar::Traits<T>::kind == scalar::Kind::real) return T(scalar::from_bits(0x7f800000u));
   else return T(~lowest_value<T>());
 }
 

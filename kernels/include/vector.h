@@ -19,14 +19,14 @@ template <int N, class S> RLX_FN void load_run(S (&to)[N], const S* from) {
   struct alignas(word) Words { Word w[bytes / word]; } words;
 #pragma unroll
   for (int i = 0; i < bytes / word; ++i) words.w[i] = reinterpret_cast<const Word*>(from)[i];
-  __builtin_memcpy(to, &words, bytes);
+  copy_bytes(to, &words, bytes);
 }
 
 template <int N, class S> RLX_FN void store_run(S* to, const S (&from)[N]) {
   constexpr int bytes = N * int(sizeof(S)), word = bytes < 16 ? bytes : 16;
   using Word = typename WordOf<word>::type;
   struct alignas(word) Words { Word w[bytes / word]; } words;
-  __builtin_memcpy(&words, from, bytes);
+  copy_bytes(&words, from, bytes);
 #pragma unroll
   for (int i = 0; i < bytes / word; ++i) reinterpret_cast<Word*>(to)[i] = words.w[i];
 }

@@ -13,32 +13,32 @@ template <class T> struct ShuffleWords {
 // The value of lane `lane ^ bits`.
 template <class T> RLX_FN T shuffle_xor(T value, int bits) {
   ShuffleWords<T> words = {};
-  __builtin_memcpy(&words, &value, sizeof(T));
+  copy_bytes(&words, &value, sizeof(T));
 #pragma unroll
   for (int i = 0; i < ShuffleWords<T>::count; ++i) {
     words.w[i] = __shfl_xor_sync(all_lanes, words.w[i], bits);
   }
-  __builtin_memcpy(&value, &words, sizeof(T));
+  copy_bytes(&value, &words, sizeof(T));
   return value;
 }
 template <class T> RLX_FN T shuffle_up(T value, int by) {
   ShuffleWords<T> words = {};
-  __builtin_memcpy(&words, &value, sizeof(T));
+  copy_bytes(&words, &value, sizeof(T));
 #pragma unroll
   for (int i = 0; i < ShuffleWords<T>::count; ++i) {
     words.w[i] = __shfl_up_sync(all_lanes, words.w[i], unsigned(by));
   }
-  __builtin_memcpy(&value, &words, sizeof(T));
+  copy_bytes(&value, &words, sizeof(T));
   return value;
 }
 template <class T> RLX_FN T shuffle_from(T value, int lane) {
   ShuffleWords<T> words = {};
-  __builtin_memcpy(&words, &value, sizeof(T));
+  copy_bytes(&words, &value, sizeof(T));
 #pragma unroll
   for (int i = 0; i < ShuffleWords<T>::count; ++i) {
     words.w[i] = __shfl_sync(all_lanes, words.w[i], lane);
   }
-  __builtin_memcpy(&value, &words, sizeof(T));
+  copy_bytes(&value, &words, sizeof(T));
   return value;
 }
 

@@ -22,6 +22,16 @@ bool present(const SelectRequest& request, size_t k) {
   return k < request.inputs.size() && request.inputs[k].dtype != DType::none;
 }
 
+// Without an epilogue the product is what is wanted: only small floats are added in another type.
+DType accumulation(const MatMul& prim, DType y) {
+  if (prim.epilogue) return prim.accumulate;
+  return is_float(y) && y != DType::float64 ? DType::float32 : y;
+}
+
+std::string zero_name(const SelectRequest& request, size_t k) {
+  return storage_name(present(request, k) ? request.inputs[k].dtype : DType::int8);
+}
+
 }  // namespace
 
 Selection select_matmul_kernel(const MatMul& prim, const SelectRequest& request,
@@ -58,8 +68,7 @@ Selection select_matmul_kernel(const MatMul& prim, const SelectRequest& request,
   p.alpha = prim.alpha;
   if (p.batches * p.m * p.n == 0) return {};
 
-  // Integers are added in the type that is wanted; floats in the accumulation type.
-  const DType accumulate = prim.accumulate;
+  const DType accumulate = accumulation(prim, request.outputs[0].dtype);
   const OutRegion out = out_region(prim.epilogue, request, fixed_operands, accumulate);
   bind_region(launch, p.out, out.source, [&](int place) { return out.operand(place); });
   launch.bind(p.a, Source::operand(0));
@@ -78,6 +87,8 @@ Selection select_matmul_kernel(const MatMul& prim, const SelectRequest& request,
                      define("RLX_ACCUMULATE", compute_name(accumulate)),
                      define("RLX_A_ALONG_K", p.a_column == 1), define("RLX_A_ZERO", a_zero),
                      define("RLX_B_ALONG_N", p.b_column == 1), define("RLX_B_ZERO", b_zero),
+                     define("RLX_A_ZERO_TYPE", zero_name(request, 2)),
+                     define("RLX_B_ZERO_TYPE", zero_name(request, 3)),
                      define("RLX_SCALED", prim.alpha != 1.0),
                      define("RLX_VECTOR", std::min(out.source.vector, 4))},
                     {{"generated/out.h", out.source.text}}};

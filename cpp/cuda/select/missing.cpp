@@ -16,12 +16,7 @@ namespace {
 #define RLX_MISSING(Prim, function) \
   Selection function(const Prim&, const SelectRequest& request, const Tools&) { refuse(request); }
 
-RLX_MISSING(Conv, select_conv_kernel)
-RLX_MISSING(Attention, select_attention_kernel)
 RLX_MISSING(Cumulate, select_cumulate)
-RLX_MISSING(Pool, select_pool)
-RLX_MISSING(Gather, select_gather)
-RLX_MISSING(Scatter, select_scatter)
 RLX_MISSING(Resize, select_resize)
 RLX_MISSING(Sort, select_sort)
 RLX_MISSING(NonMaxSuppression, select_non_max_suppression)

@@ -170,7 +170,7 @@ Selection select_norm(const Norm& prim, const SelectRequest& request, const Tool
   while (int64_t(held) * threads < runs) held *= 2;
   if (held * vector > 32) held = 0;
   const int block = std::max(threads, 128);
-  KernelSpec kernel{"kernels/norm.cu", "norm",
+  KernelSpec kernel{"kernels/norm.cu", "normalise",
                     {define("RLX_THREADS", threads), define("RLX_BLOCK", block),
                      define("RLX_VECTOR", vector), define("RLX_HELD", held),
                      define("RLX_CENTRED", prim.kind != NormKind::rms),

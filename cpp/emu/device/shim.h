@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#define __global__ static
+#define __global__ __attribute__((visibility("hidden")))
 #define __device__
 #define __host__
 #define __forceinline__ inline

@@ -1,0 +1,89 @@
+// Attention by our own kernels: any head dims, masks, score modifier and grouped queries.
+#include "cuda/select/parts.h"
+#include "kernels/params/attention.h"
+
+namespace rlx::cuda {
+namespace {
+
+params::HeadStrides strides_of(const TensorDesc& t, HeadLayout layout) {
+  const bool heads_first = layout == HeadLayout::bhsd;
+  return {t.strides[0], t.strides[heads_first ? 1 : 2], t.strides[heads_first ? 2 : 1]};
+}
+
+int64_t heads_of(const TensorDesc& t, HeadLayout layout) {
+  return t.shape[layout == HeadLayout::bhsd ? 1 : 2];
+}
+
+int64_t rows_of(const TensorDesc& t, HeadLayout layout) {
+  return t.shape[layout == HeadLayout::bhsd ? 2 : 1];
+}
+
+void fill(const Attention& prim, const SelectRequest& request, params::Attention& p) {
+  const TensorDesc &q = request.inputs[0], &k = request.inputs[1], &v = request.inputs[2];
+  p.batch = q.shape[0];
+  p.heads = heads_of(q, prim.q_layout);
+  p.kv_heads = heads_of(k, prim.k_layout);
+  p.queries = rows_of(q, prim.q_layout);
+  p.keys = rows_of(k, prim.k_layout);
+  p.depth = int(q.shape[3]);
+  p.value_depth = int(v.shape[3]);
+  p.q_strides = strides_of(q, prim.q_layout);
+  p.k_strides = strides_of(k, prim.k_layout);
+  p.v_strides = strides_of(v, prim.v_layout);
+  p.y_strides = strides_of(request.outputs[0], prim.y_layout);
+  p.scale = float(prim.scale);
+  p.causal_offset = prim.causal ? request.dim(prim.causal_offset) : 0;
+  if (k.shape[3] != p.depth || rows_of(v, prim.v_layout) != p.keys || p.kv_heads == 0 ||
+      p.heads % p.kv_heads != 0) {
+    throw Error(ErrorKind::input, "queries, keys and values do not fit each other");
+  }
+}
+
+RegionSource score_source(const Region& score, const SelectRequest& request,
+                          const params::Attention& p) {
+  std::vector<TensorDesc> inputs(1);
+  inputs[0].dtype = DType::float32;
+  inputs[0].shape = {p.batch, p.heads, p.queries, p.keys};
+  for (size_t k = 3; k < request.inputs.size(); ++k) inputs.push_back(request.inputs[k]);
+  RegionSpec spec;
+  spec.region = &score;
+  spec.numbers = request.numbers;
+  spec.inputs = inputs;
+  spec.given = DType::float32;
+  spec.name = "score";
+  spec.vector_limit = 1;
+  return region_source(spec);
+}
+
+}  // namespace
+
+Selection select_attention_kernel(const Attention& prim, const SelectRequest& request,
+                                  const Tools& tools) {
+  const DType dtype = request.inputs[0].dtype;
+  if (dtype != DType::float32 && dtype != DType::float16 && dtype != DType::bfloat16) {
+    throw Error(ErrorKind::unsupported, std::string("attention takes no ") + name_of(dtype));
+  }
+  if (request.outputs[0].count() == 0) return {};
+  LaunchBuilder<params::Attention> launch;
+  params::Attention& p = launch.params;
+  fill(prim, request, p);
+  launch.bind(p.q, Source::operand(0));
+  launch.bind(p.k, Source::operand(1));
+  launch.bind(p.v, Source::operand(2));
+  launch.bind(p.y, Source::operand(request.inputs.size()));
+  const int slice = p.value_depth <= 32 ? 32 : p.value_depth <= 64 ? 64 : 128;
+  KernelSpec kernel{"kernels/attention.cu", "attention",
+                    {define("RLX_T", storage_name(dtype)), define("RLX_VALUE_SLICE", slice),
+                     define("RLX_CAUSAL", prim.causal), define("RLX_SCORE", prim.score != nullptr)},
+                    {}};
+  if (prim.score) {
+    const RegionSource score = score_source(*prim.score, request, p);
+    bind_region(launch, p.score, score, [](int load) { return Source::operand(2 + size_t(load)); });
+    kernel.generated.push_back({"generated/score.h", score.text});
+  }
+  const int64_t blocks = p.batch * p.heads * ceil_div(p.queries, 16) *
+                         ceil_div(p.value_depth, slice);
+  return one_step("tiled attention", launch.finish(tools.jit.get(kernel), blocks_of(blocks, 128)));
+}
+
+}  // namespace rlx::cuda

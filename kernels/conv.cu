@@ -1,0 +1,190 @@
+// Convolution of any rank, type and layout: an implicit product in tiles, or output by output.
+#include "generated/out.h"
+#include "kernels/include/index.h"
+#include "kernels/params/conv.h"
+
+namespace {
+
+using X = RLX_X;
+using W = RLX_W;
+using T = RLX_ACCUMULATE;
+using rlx::params::Conv;
+using rlx::params::ConvAxis;
+
+struct Pixel {
+  long long image;
+  int at[3];
+};
+
+RLX_FN Pixel pixel_of(const Conv& p, unsigned long long i) {
+  Pixel made;
+  unsigned rest = unsigned(rlx::split(i, p.out_pixels));
+  made.image = (long long)(i);
+  made.at[2] = int(rlx::split(rest, p.out_row));
+  made.at[0] = int(rlx::divide(rest, p.out_plane));
+  made.at[1] = int(rest) - made.at[0] * int(p.out_plane.value);
+  return made;
+}
+
+// Adds the offset in x that tap t of an output coordinate reads; false outside of x.
+RLX_FN bool along(const ConvAxis& axis, int out, int t, long long& offset) {
+#if RLX_TRANSPOSED
+  const int u = out + axis.pad - t * axis.dilation, i = u / axis.stride;
+  if (u < 0 || i * axis.stride != u || i >= axis.in) return false;
+#else
+  const int i = out * axis.stride - axis.pad + t * axis.dilation;
+  if (i < 0 || i >= axis.in) return false;
+#endif
+  offset += i * axis.x_stride;
+  return true;
+}
+
+RLX_FN bool tap_offset(const Conv& p, const Pixel& pixel, unsigned tap, long long& offset) {
+  unsigned rest = tap;
+  const int t2 = int(rlx::split(rest, p.tap_row));
+  const int t1 = int(rlx::split(rest, p.tap_plane)), t0 = int(rest);
+  return along(p.axes[0], pixel.at[0], t0, offset) && along(p.axes[1], pixel.at[1], t1, offset) &&
+         along(p.axes[2], pixel.at[2], t2, offset);
+}
+
+RLX_FN T value_of(const X* x, T zero) {
+  return rlx::scalar::sub(rlx::convert<T>(rlx::load(x)), zero);
+}
+
+RLX_FN T weight(const Conv& p, int group, long long m, long long c, unsigned tap) {
+  const long long out = p.out_per_group.value, taps = p.taps.value;
+  const long long row = RLX_TRANSPOSED ? (group * p.in_per_group + c) * out + m
+                                       : (group * out + m) * p.in_per_group + c;
+  T w = rlx::convert<T>(rlx::load(static_cast<const W*>(p.w) + (row * taps + tap)));
+#if RLX_W_ZERO
+  w = rlx::scalar::sub(w, rlx::convert<T>(rlx::load(static_cast<const RLX_W_ZERO_TYPE*>(p.w_zero) +
+                                                    (group * out + m) * p.w_zero_step)));
+#endif
+  return w;
+}
+
+RLX_FN T zero_of_x(const Conv& p) {
+#if RLX_X_ZERO
+  return rlx::convert<T>(rlx::load(static_cast<const RLX_X_ZERO_TYPE*>(p.x_zero)));
+#else
+  return T(0);
+#endif
+}
+
+RLX_FN void put(const Conv& p, long long image, long long channel, long long pixel, T sum) {
+  rlx::out::run<1>(p.out, rlx::out::Index(image * p.y_batch + channel * p.y_channel +
+                                          pixel * p.y_pixel), &sum);
+}
+
+}  // namespace
+
+#if RLX_FORM == 0
+// Few output channels in a group (depthwise): a thread for each output.
+extern "C" __global__ void conv(const Conv p) {
+  using Index = unsigned long long;
+  const long long channels = p.groups * p.out_per_group.value;
+  const Index count = Index(p.batch) * Index(channels) * Index(p.out_pixels.value);
+  const X* x = static_cast<const X*>(p.x);
+  const T zero = zero_of_x(p);
+  for (Index i = rlx::thread_rank(); i < count; i += rlx::thread_count()) {
+#if RLX_CHANNELS_LAST
+    const long long channel = (long long)(i % Index(channels));
+    const Index position = i / Index(channels);
+#else
+    const Index line = i / Index(p.out_pixels.value);
+    const long long channel = (long long)(line % Index(channels));
+    const Index position = line / Index(channels) * Index(p.out_pixels.value) +
+                           i % Index(p.out_pixels.value);
+#endif
+    const Pixel pixel = pixel_of(p, position);
+    const int group = int(rlx::divide(unsigned(channel), p.out_per_group));
+    const long long m = channel - group * p.out_per_group.value;
+    const X* image = x + (pixel.image * p.x_batch + group * p.in_per_group * p.x_channel);
+    T sum = T(0);
+    for (unsigned tap = 0; tap < unsigned(p.taps.value); ++tap) {
+      long long offset = 0;
+      if (!tap_offset(p, pixel, tap, offset)) continue;
+      for (long long c = 0; c < p.in_per_group; ++c) {
+        sum = rlx::scalar::add(sum, rlx::scalar::mul(value_of(image + (offset + c * p.x_channel),
+                                                              zero),
+                                                     weight(p, group, m, c, tap)));
+      }
+    }
+    put(p, pixel.image, channel, (long long)(position % Index(p.out_pixels.value)), sum);
+  }
+}
+#else
+// Rows are output channels of a group, columns are pixels of all images, k is (channel, tap).
+extern "C" __global__ void __launch_bounds__(256) conv(const Conv p) {
+  constexpr int tile_m = 64, tile_n = 64, tile_k = 16, threads = 256, each = 4;
+  using Index = unsigned long long;
+  __shared__ T ws[tile_k][tile_m + 1];
+  __shared__ T xs[tile_k][tile_n + 1];
+  const long long pixels = p.batch * p.out_pixels.value, ms = p.out_per_group.value;
+  const Index columns = Index(pixels + tile_n - 1) / tile_n, rows = Index(ms + tile_m - 1) / tile_m;
+  const Index block = rlx::block_rank();
+  const int group = int(block / (rows * columns));
+  const long long m0 = (long long)(block % rows) * tile_m;
+  const long long n0 = (long long)(block / rows % columns) * tile_n;
+  const int tid = int(threadIdx.x), tm = tid / 16 * each, tn = tid % 16 * each;
+  const int my_column = tid % tile_n, my_k = tid / tile_n;
+  const bool reads = n0 + my_column < pixels;
+  const Pixel pixel = pixel_of(p, Index(reads ? n0 + my_column : 0));
+  const X* image = static_cast<const X*>(p.x) +
+                   (pixel.image * p.x_batch + group * p.in_per_group * p.x_channel);
+  const T zero = zero_of_x(p);
+  const long long depth = p.in_per_group * p.taps.value;
+  T sum[each][each] = {};
+  for (long long k0 = 0; k0 < depth; k0 += tile_k) {
+    for (int i = tid; i < tile_m * tile_k; i += threads) {
+      const int r = i / tile_k, k = i % tile_k;
+      T w = T(0);
+      if (m0 + r < ms && k0 + k < depth) {
+        unsigned c = unsigned(k0 + k);
+        const unsigned tap = rlx::split(c, p.taps);
+        w = weight(p, group, m0 + r, c, tap);
+      }
+      ws[k][r] = w;
+    }
+#pragma unroll
+    for (int k = my_k; k < tile_k; k += threads / tile_n) {
+      T value = T(0);
+      if (reads && k0 + k < depth) {
+        unsigned c = unsigned(k0 + k);
+        const unsigned tap = rlx::split(c, p.taps);
+        long long offset = c * p.x_channel;
+        if (tap_offset(p, pixel, tap, offset)) value = value_of(image + offset, zero);
+      }
+      xs[k][my_column] = value;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < tile_k; ++k) {
+      T w[each], x[each];
+#pragma unroll
+      for (int i = 0; i < each; ++i) w[i] = ws[k][tm + i];
+#pragma unroll
+      for (int i = 0; i < each; ++i) x[i] = xs[k][tn + i];
+#pragma unroll
+      for (int i = 0; i < each; ++i) {
+#pragma unroll
+        for (int j = 0; j < each; ++j) {
+          sum[i][j] = rlx::scalar::add(rlx::scalar::mul(w[i], x[j]), sum[i][j]);
+        }
+      }
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int j = 0; j < each; ++j) {
+    const long long n = n0 + tn + j;
+    if (n >= pixels) continue;
+    const long long number = n / p.out_pixels.value, at = n - number * p.out_pixels.value;
+#pragma unroll
+    for (int i = 0; i < each; ++i) {
+      const long long m = m0 + tm + i;
+      if (m < ms) put(p, number, group * ms + m, at, sum[i][j]);
+    }
+  }
+}
+#endif
