@@ -16,15 +16,14 @@ namespace {
 #define RLX_MISSING(Prim, function) \
   Selection function(const Prim&, const SelectRequest& request, const Tools&) { refuse(request); }
 
-RLX_MISSING(Cumulate, select_cumulate)
-RLX_MISSING(Resize, select_resize)
-RLX_MISSING(Sort, select_sort)
 RLX_MISSING(NonMaxSuppression, select_non_max_suppression)
-RLX_MISSING(Random, select_random)
-RLX_MISSING(Recurrent, select_recurrent)
 RLX_MISSING(Fft, select_fft)
 RLX_MISSING(Map, select_map)
 
 #undef RLX_MISSING
+
+Selection select_unique(const Sort&, const SelectRequest& request, const Tools&) {
+  refuse(request);
+}
 
 }  // namespace rlx::cuda

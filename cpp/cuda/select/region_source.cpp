@@ -16,8 +16,10 @@ struct MapUse {
   int64_t div, mod, stride;
 };
 
+using Extents = std::vector<int64_t>;
+
 struct Access {
-  Dims strides;  // one for each axis
+  Extents strides;  // one for each axis
   std::vector<MapUse> maps;
 };
 
@@ -58,14 +60,16 @@ class Writer {
     for (const RegionOp& op : region_.ops) {
       if (op.kind != RegionOp::Kind::index || index_access_[size_t(op.args[0])] >= 0) continue;
       index_access_[size_t(op.args[0])] = int(accesses_.size());
-      accesses_.push_back({Dims(extents_.size(), 0), {}});
+      accesses_.push_back({Extents(extents_.size(), 0), {}});
       accesses_.back().strides[size_t(op.args[0])] = 1;
     }
     first_output_ = accesses_.size();
     for (size_t k = 0; k < spec_.outputs.size(); ++k) {
-      accesses_.push_back({Dims(extents_.size(), 0), {}});
+      accesses_.push_back({Extents(extents_.size(), 0), {}});
       const Dims& strides = spec_.outputs[k].strides;
-      if (strides.size() == extents_.size()) accesses_.back().strides = strides;
+      if (strides.size() == extents_.size()) {
+        accesses_.back().strides.assign(strides.begin(), strides.end());
+      }
       made_.operands.push_back(-1 - int(k));
     }
     if (made_.operands.size() > size_t(params::region_operands)) {
@@ -83,7 +87,7 @@ class Writer {
   }
 
   void add_input(size_t i) {
-    Access access{Dims(extents_.size(), 0), {}};
+    Access access{Extents(extents_.size(), 0), {}};
     const TensorDesc& x = spec_.inputs[i];
     const auto& maps = region_.accesses[i];
     for (size_t k = 0; k < maps.size(); ++k) {
@@ -114,13 +118,7 @@ class Writer {
   }
 
   void drop_axis(size_t axis) {
-    const auto erase = [axis](Dims& dims) {
-      Dims kept;
-      for (size_t k = 0; k < dims.size(); ++k) {
-        if (k != axis) kept.push_back(dims[k]);
-      }
-      dims = kept;
-    };
+    const auto erase = [axis](Extents& dims) { dims.erase(dims.begin() + int64_t(axis)); };
     erase(extents_);
     for (Access& a : accesses_) {
       erase(a.strides);
@@ -139,7 +137,7 @@ class Writer {
       }
       if (!joins) continue;
       const int64_t extent = extents_[k];
-      Dims inner;
+      Extents inner;
       for (const Access& a : accesses_) inner.push_back(a.strides[k]);
       extents_[k - 1] *= extent;
       for (size_t a = 0; a < accesses_.size(); ++a) accesses_[a].strides[k - 1] = inner[a];
@@ -498,7 +496,7 @@ class Writer {
 
   const RegionSpec& spec_;
   const Region& region_;
-  Dims extents_;
+  Extents extents_;
   std::vector<Access> accesses_;
   std::vector<int> input_access_, index_access_;
   size_t first_output_ = 0;

@@ -1,0 +1,38 @@
+// An LSTM, GRU or RNN layer as ONNX defines it.
+#pragma once
+
+namespace rlx::params {
+
+enum class GateFunction {
+  sigmoid, tanh, relu, affine, leaky_relu, thresholded_relu, scaled_tanh, hard_sigmoid, elu,
+  softsign, softplus
+};
+
+struct Gate {
+  GateFunction function = GateFunction::sigmoid;
+  double alpha = 0, beta = 0;
+};
+
+struct Recurrent {
+  const void* x = nullptr;
+  const void* w = nullptr;
+  const void* r = nullptr;
+  const void* bias = nullptr;
+  const int* lengths = nullptr;
+  const void* initial_h = nullptr;
+  const void* initial_c = nullptr;
+  const void* peephole = nullptr;
+  void* y = nullptr;
+  void* y_h = nullptr;
+  void* y_c = nullptr;
+  void* state = nullptr;  // for each direction and row of the batch: h, c, gates, and spare
+  unsigned long long* fault = nullptr;
+  long long steps = 0, batch = 0, input = 0, hidden = 0;
+  int directions = 1;
+  bool reverse = false;  // of the first direction; a second one runs in reverse
+  bool input_forget = false, batchwise = false;
+  Gate gates[2][3];      // f, g, h of each direction
+  double clip = 0;       // 0: none
+};
+
+}  // namespace rlx::params
