@@ -3,6 +3,7 @@
 from collections.abc import Callable
 import os
 from pathlib import Path
+import shutil
 import subprocess
 import sys
 
@@ -33,5 +34,26 @@ def fresh_python() -> Callable[..., subprocess.CompletedProcess[str]]:
                               capture_output=True, timeout=120)
         assert done.returncode == 0, done.stderr
         return done
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def count_mallocs(tmp_path_factory, source) -> Callable[[str], str]:
+    """Run code in a new interpreter where count_malloc_start() and _stop() count every malloc."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    library = tmp_path_factory.mktemp("count") / "count_malloc.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library,
+                    source / "tests/count_malloc.c"], check=True)
+
+    def run(code: str) -> str:
+        env = os.environ | {"LD_PRELOAD": str(library)}
+        env["PYTHONPATH"] = os.pathsep.join([str(source), *sys.path])
+        done = subprocess.run([sys.executable, "-c", code], env=env, text=True,
+                              capture_output=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     return run

@@ -1,5 +1,4 @@
 // One run from Python: feeds in, arrays out, the GIL released while long work is done.
-#include <pybind11/stl.h>
 
 #include "bindings/array_sink.h"
 #include "core/error.h"

@@ -32,4 +32,13 @@ inline bool narrow_indices(const TensorDesc& desc) {
       .expected_got("int32 or int64", name_of(desc.dtype));
 }
 
+// Element-wise indices stay within data along every other axis.
+inline void require_within(const TensorDesc& indices, const TensorDesc& data, size_t axis) {
+  for (size_t k = 0; k < indices.shape.size(); ++k) {
+    if (k == axis || indices.shape[k] <= data.shape[k]) continue;
+    throw Error(ErrorKind::input, "indices are longer than data along axis " + std::to_string(k))
+        .expected_got("at most " + std::to_string(data.shape[k]), std::to_string(indices.shape[k]));
+  }
+}
+
 }  // namespace rlx::cpu

@@ -116,11 +116,7 @@ std::shared_ptr<StepBody> gather_elements(const Gather& prim, const SelectReques
   body->count = indices.count();
   body->size = int(size_of(data.dtype));
   body->narrow = narrow_indices(indices);
-  for (size_t k = 0; k < indices.shape.size(); ++k) {
-    if (k != body->axis && indices.shape[k] > data.shape[k]) {
-      throw Error(ErrorKind::input, "indices are longer than data along axis " + std::to_string(k));
-    }
-  }
+  require_within(indices, data, body->axis);
   return body;
 }
 

@@ -130,11 +130,7 @@ std::shared_ptr<ScatterBody> scatter_elements(const Scatter& prim, const SelectR
   body->axis = size_t(prim.axis);
   body->length = data.shape[body->axis];
   body->count = indices.count();
-  for (size_t k = 0; k < indices.shape.size(); ++k) {
-    if (k != body->axis && indices.shape[k] > data.shape[k]) {
-      throw Error(ErrorKind::input, "indices are longer than data along axis " + std::to_string(k));
-    }
-  }
+  require_within(indices, data, body->axis);
   return body;
 }
 
