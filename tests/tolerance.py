@@ -7,6 +7,8 @@ import numpy as np
 # evaluation, a few units in the last place; results below the normal numbers may become 0.
 # "tail": the same for an ill-conditioned function, whose small results are judged by its
 # argument's size.
+# "score": a model's probability against another library's; "cancelled": by a model that subtracts
+# nearly equal numbers.
 # "sum": of terms whose sizes add up to 1. "softmax", "norm": of values of the order of 1.
 _TABLE = {
     ("tail", "float64"): (4e-15, 1e-15),
@@ -30,6 +32,8 @@ _TABLE = {
     ("softmax", "float32"): (2e-6, 2e-7),
     ("softmax", "float16"): (1e-3, 1e-4),
     ("softmax", "bfloat16"): (8e-3, 1e-4),
+    ("score", "float32"): (1e-4, 1e-5),
+    ("cancelled score", "float32"): (1e-2, 1e-3),
     ("norm", "float64"): (1e-12, 1e-12),
     ("norm", "float32"): (3e-6, 3e-6),
     ("norm", "float16"): (1e-3, 1e-3),

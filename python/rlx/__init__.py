@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rlx.api import devices, load, run
+    from rlx.dlpack import to_dlpack
     from rlx.errors import (
         DeviceError,
         Error,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "rlx.api": ("devices", "load", "run"),
+    "rlx.dlpack": ("to_dlpack",),
     "rlx.errors": ("DeviceError", "Error", "InputError", "InternalError", "MemoryLimitError",
                    "ModelError", "StaleHandleError", "UnsupportedError"),
     "rlx.feeds": ("Info",),
@@ -43,7 +45,7 @@ _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names
 __all__ = [
     "DeviceError", "Error", "Info", "InputError", "InternalError", "MemoryLimitError",
     "ModelError", "Options", "Profile", "Session", "StaleHandleError", "State",
-    "UnsupportedError", "devices", "load", "run",
+    "UnsupportedError", "devices", "load", "run", "to_dlpack",
 ]
 
 

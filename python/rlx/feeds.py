@@ -90,17 +90,15 @@ def convert(x: Any, elem_type: int = 0) -> Any:
         return x
     if x is None:
         raise InputError("there is no array", expected="an array", got="None")
-    if not hasattr(x, "__array__") and hasattr(x, "__dlpack__"):
-        try:
-            return np.from_dlpack(x)
-        except (BufferError, RuntimeError, TypeError, ValueError) as error:
-            raise InputError(f"cannot read this {type(x).__name__} on the host: {error}",
-                             remedy="copy it to the CPU first") from error
+    if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
+        return _from_dlpack(x)
     try:
         array = np.asarray(x)
         if isinstance(x, (list, tuple, int, float, complex)) and elem_type:
             array = _of_type(array, x, DType(elem_type).numpy)
     except (OverflowError, RuntimeError, TypeError, ValueError) as error:  # ragged, failing ...
+        if hasattr(x, "__dlpack__"):  # torch gives bfloat16, and says more of a GPU's memory, there
+            return _from_dlpack(x)
         raise InputError(f"cannot make an array of this {type(x).__name__}: {error}") from error
     if array.dtype == object and not _is_text(array):
         raise InputError(f"cannot make an array of {type(x).__name__}")
@@ -115,6 +113,15 @@ def _of_type(array: np.ndarray, x: Any, wanted: np.dtype) -> np.ndarray:
             array.dtype.kind == "i" and wanted.kind in "uV"):
         return np.asarray(x, wanted)
     return array
+
+
+def _from_dlpack(x: Any) -> np.ndarray:
+    from rlx import dlpack
+    try:
+        return dlpack.read(x)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise InputError(f"cannot read this {type(x).__name__} on the host: {error}",
+                         remedy="copy it to the CPU first") from error
 
 
 def _is_text(array: np.ndarray) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rlx import dlpack
 from rlx.ir.types import dtype_of
 from rlx.ort.types import element_name, numpy_of, tensor_name
 
@@ -89,7 +90,7 @@ class OrtValue:
     @classmethod
     def from_dlpack(cls, data: Any, /) -> OrtValue:
         """Wraps what has DLPack, without a copy."""
-        return cls(np.from_dlpack(data))
+        return cls(dlpack.read(data))
 
     def numpy(self) -> np.ndarray:
         """The tensor as a NumPy array over the same memory."""
@@ -159,7 +160,7 @@ class OrtValue:
         return changed.copy() if copy and changed is array else changed
 
     def __dlpack__(self, **request: Any) -> Any:
-        return self._tensor().__dlpack__(**request)
+        return dlpack.to_dlpack(self._tensor()).__dlpack__(**request)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._tensor().__dlpack_device__()
