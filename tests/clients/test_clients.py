@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.clients]
 
 FILES = {
     "a.py": "import os\nprint(os.getcwd())\n\n\ndef f(x):\n    return x + 1\n",
-    "b.json": '{"a": [1, 2, 3], "b": {"c": null, "d": "text"}}\n',
+    "b.json": '{\n  "a": [1, 2, 3],\n  "b": {"c": null}\n}\n',
     "c.c": '#include <stdio.h>\nint main(void) {\n  printf("hi");\n  return 0;\n}\n',
     "d.md": "# Title\n\nSome *text* with a [link](https://example.org).\n\n- one\n- two\n",
     "e.html": "<!doctype html>\n<html><head><title>t</title></head><body><p>x</p></body></html>\n",

@@ -146,6 +146,10 @@ def test_profiling_writes_a_trace(library, tmp_path):
     assert path.startswith(str(tmp_path / "prof")) and session.get_profiling_start_time_ns() > 0
     assert {"session_initialization", "model_run"} <= {event["name"] for event in events}
     assert all({"cat", "pid", "tid", "dur", "ts", "ph", "name", "args"} <= e.keys() for e in events)
+    nodes = [event for event in events if event["cat"] == "Node"]
+    assert nodes and all(
+        e["name"].endswith("_kernel_time") and e["args"]["op_name"] in ("Add", "Mul")
+        and e["args"]["provider"] == "CPUExecutionProvider" for e in nodes)
     quiet = library.InferenceSession(sums())
     assert quiet.end_profiling() == "" and quiet.get_profiling_start_time_ns() == 0
 

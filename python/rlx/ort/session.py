@@ -156,6 +156,8 @@ class InferenceSession:
         for name, value in given.items():
             if type(value) is not np.ndarray:
                 given[name] = self._converted(name, value)
+        if self._trace.enabled:
+            self._trace.last, self._trace.provider = given, self._providers[0][0]
         with self._trace.event("model_run"), translated():
             return self._session.run(given, out or None)
 
@@ -219,7 +221,7 @@ class InferenceSession:
 
     def end_profiling(self) -> str:
         """Writes the profile; its file name, "" when profiling was not enabled or has ended."""
-        return self._trace.end()
+        return self._trace.end(self._session)
 
     def get_profiling_start_time_ns(self) -> int:
         """When profiling began on the monotonic clock, 0 when it did not."""
