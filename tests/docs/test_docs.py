@@ -1,4 +1,4 @@
-"""The documentation is true: its code runs and prints what it shows, its site builds, links hold."""
+"""The documentation is true: its code prints what it shows, its links hold, its site builds."""
 
 from pathlib import Path
 import re

@@ -143,6 +143,21 @@ def test_values_are_bound(library, session):
     np.testing.assert_array_equal(out, Y)
 
 
+def test_an_output_may_be_written_over_an_input(session):
+    both = X.copy()
+    binding = session.io_binding()
+    for bind in (binding.bind_input, binding.bind_output):
+        bind("x" if bind == binding.bind_input else "y", "cpu", 0, np.float32, [2, 3],
+             both.ctypes.data)
+    session.run_with_iobinding(binding)
+    np.testing.assert_array_equal(both, Y)
+    session.run_with_iobinding(binding)
+    np.testing.assert_array_equal(both, Y + [1, 2, 3])
+    binding.bind_output("z", "cpu", 0, np.float32, [1, 6], both.ctypes.data)
+    with pytest.raises(RuntimeError):
+        session.run_with_iobinding(binding)
+
+
 @pytest.mark.parametrize("bind", [
     lambda b: b.bind_output("y"),
     lambda b: b.bind_cpu_input("x", X),

@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from rlx.ort.session import InferenceSession
 
 
+def written(array: np.ndarray, result: np.ndarray) -> np.ndarray:
+    """The array, with the result in it; ValueError when that does not fit."""
+    if (array.shape, array.dtype) != (result.shape, result.dtype):
+        raise ValueError(f"the bound output is {array.dtype}{list(array.shape)}, the result "
+                         f"{result.dtype}{list(result.shape)}")
+    np.copyto(array, result)
+    return array
+
+
 class IOBinding:
     """Bound values of an InferenceSession; see InferenceSession.run_with_iobinding."""
 
@@ -48,6 +57,13 @@ class IOBinding:
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """Asks for an output to be written into the OrtValue."""
         self._outputs[name] = ortvalue.numpy()
+
+    def _overlapping(self) -> list[str]:
+        """Outputs to be written over a bound input, as decoders do with their past: rlx writes
+        while it reads, so that those are copied when the run is over."""
+        given = [x for x in self._inputs.values() if isinstance(x, np.ndarray)]
+        return [name for name, array in self._outputs.items() if array is not None
+                and any(np.may_share_memory(array, x) for x in given)]
 
     def clear_binding_inputs(self) -> None:
         """Forgets all bound inputs."""

@@ -14,7 +14,7 @@ import onnx
 from rlx import background
 from rlx.errors import DeviceError
 from rlx.ort import model as models
-from rlx.ort.binding import IOBinding
+from rlx.ort.binding import IOBinding, written
 from rlx.ort.options import RunOptions, SessionOptions
 from rlx.ort.profile import Trace
 from rlx.ort.providers import CPU, Provider, chosen, device_of
@@ -122,10 +122,14 @@ class InferenceSession:
         outputs = iobinding._outputs
         if not outputs:
             raise RuntimeError("Error in execution: At least one output should be requested.")
-        out = {name: array for name, array in outputs.items() if array is not None}
+        copied = iobinding._overlapping()
+        out = {name: array for name, array in outputs.items()
+               if array is not None and name not in copied}
         try:
             names = self._names(list(outputs))
-            results = self._run(iobinding._inputs, run_options, out)
+            results = self._run(iobinding._inputs, run_options, out or None)
+            for name in copied:
+                results[name] = written(outputs[name], results[name])
         except (Fail, InvalidArgument, NoModel, ValueError) as error:
             raise RuntimeError(f"Error in execution: {error}") from error
         iobinding._results = [self._wrapped(name, results[name]) for name in names]
@@ -152,14 +156,16 @@ class InferenceSession:
                 raise TypeError(f"run_options is a {type(run_options).__name__}, no RunOptions")
             if run_options.terminate:
                 raise made(Fail, "Exiting due to terminate flag being set to true.")
-        given = {**self._absent, **feed}
+        given = {**self._absent, **feed} if self._absent else dict(feed)
         for name, value in given.items():
             if type(value) is not np.ndarray:
                 given[name] = self._converted(name, value)
-        if self._trace.enabled:
+        with translated():
+            if not self._trace.enabled:
+                return self._session.run(given, out)
             self._trace.last, self._trace.provider = given, self._providers[0][0]
-        with self._trace.event("model_run"), translated():
-            return self._session.run(given, out or None)
+            with self._trace.event("model_run"):
+                return self._session.run(given, out)
 
     def _converted(self, name: str, value: Any) -> Any:
         """Lists of numbers take the input's type, as in onnxruntime."""

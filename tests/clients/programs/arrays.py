@@ -1,4 +1,4 @@
-"""Gives arrays of torch and JAX to rlx and its results back to them; checks each by its own sums."""
+"""Gives arrays of torch and JAX to rlx and results back to them; checks each by its own sums."""
 
 import jax.numpy as jnp
 import numpy as np
