@@ -68,12 +68,16 @@ class Compiler {
     const fs::path folder = cache_folder();
     std::ostringstream name;
     name << std::hex << hash_bytes(std::as_bytes(std::span(all))) << "-" << all.size();
-    const fs::path object = folder / (name.str() + ".so");
-    if (fs::exists(object)) return object;
+    const fs::path kept = folder / name.str();
+    note(folder, name.str());
+    if (fs::exists(kept / "kernel.so")) return kept / "kernel.so";
     const fs::path work = folder / (name.str() + "." + std::to_string(getpid()) + "." +
                                     std::to_string(counter_++));
-    compile(spec, source, work, object);
-    return object;
+    compile(spec, source, work);
+    std::error_code taken;  // another process may have been faster
+    fs::rename(work, kept, taken);
+    if (taken) fs::remove_all(work);
+    return kept / "kernel.so";
   }
 
  private:
@@ -84,10 +88,11 @@ class Compiler {
       s << "#define " << d.substr(0, at) << " "
         << (at == std::string::npos ? "1" : d.substr(at + 1)) << "\n";
     }
-    s << "#include \"cpp/emu/device/shim.h\"\n#include \"" << spec.file << "\"\n"
+    s << "#if !defined(__CUDACC_RTC__)\n#include \"cpp/emu/device/shim.h\"\n#endif\n#include \""
+      << spec.file << "\"\n#if !defined(__CUDACC_RTC__)\n"
       << "extern \"C\" void rlx_emu_entry(const void* p) { ::rlx::emu::call(&" << spec.entry
       << ", p); }\nextern \"C\" unsigned long rlx_emu_params_size() { return "
-      << "::rlx::emu::params_size(&" << spec.entry << "); }\n";
+      << "::rlx::emu::params_size(&" << spec.entry << "); }\n#endif\n";
     return s.str();
   }
 
@@ -104,31 +109,52 @@ class Compiler {
     }
   }
 
-  void compile(const KernelSpec& spec, const std::string& source, const fs::path& work,
-               const fs::path& object) {
-    for (const auto& header : spec.generated) {
-      fs::create_directories((work / header.name).parent_path());
-      std::ofstream(work / header.name) << header.text;
-    }
-    fs::create_directories(work);
-    std::ofstream(work / "kernel.cpp") << source;
-    const fs::path made = work / "kernel.so", log = work / "log";
+  // Leaves kernel.cu, which NVRTC takes as well, and kernel.so in `work`.
+  void compile(const KernelSpec& spec, const std::string& source, const fs::path& work) {
+    fs::create_directories(work / "generated");
+    for (const auto& header : spec.generated) std::ofstream(work / header.name) << header.text;
+    std::ofstream(work / "kernel.cu") << source;
+    const fs::path log = work / "log", runtime = runtime_object(log);
     slots_.acquire();
     const int rc = run_command({RLX_CXX, "-std=c++20", "-O1", "-fPIC", "-shared", "-w", "-pthread",
-                                "-I" + work.string(), "-I" + root.string(),
-                                (work / "kernel.cpp").string(),
-                                (root / "cpp/emu/device/runtime.cpp").string(), "-o",
-                                made.string()},
+                                "-I" + work.string(), "-I" + root.string(), "-x", "c++",
+                                (work / "kernel.cu").string(), "-x", "none", runtime.string(),
+                                "-o", (work / "kernel.so").string()},
                                log);
     slots_.release();
     if (rc != 0) {
       throw Error(ErrorKind::internal, "the emulator could not compile " + spec.file + " in " +
                                            work.string() + ":\n" + read_file(log));
     }
-    fs::rename(made, object);
-    fs::remove_all(work);
   }
 
+  // The scheduler of the fibers, compiled once.
+  fs::path runtime_object(const fs::path& log) {
+    const std::lock_guard lock(notes_);
+    const fs::path source = root / "cpp/emu/device/runtime.cpp";
+    const std::string text = read_file(source) + read_file(root / "cpp/emu/device/shim.h");
+    std::ostringstream name;
+    name << "runtime-" << std::hex << hash_bytes(std::as_bytes(std::span(text)));
+    const fs::path object = cache_folder() / (name.str() + ".o");
+    if (fs::exists(object)) return object;
+    const fs::path made = object.string() + "." + std::to_string(getpid());
+    if (run_command({RLX_CXX, "-std=c++20", "-O2", "-fPIC", "-c", "-I" + root.string(),
+                     source.string(), "-o", made.string()}, log) != 0) {
+      throw Error(ErrorKind::internal, "the emulator could not compile " + source.string() + ":\n" +
+                                           read_file(log));
+    }
+    fs::rename(made, object);
+    return object;
+  }
+
+  // Tells tests which kernels this process asked for.
+  void note(const fs::path& folder, const std::string& name) {
+    const std::lock_guard lock(notes_);
+    fs::create_directories(folder);
+    std::ofstream(folder / ("asked." + std::to_string(getpid())), std::ios::app) << name << "\n";
+  }
+
+  std::mutex notes_;
   std::counting_semaphore<> slots_{2};
   std::atomic<int> counter_{0};
 };

@@ -24,7 +24,7 @@ static __device__ __forceinline__ void copy_bytes(void* to, const void* from, in
 #else
 [[maybe_unused, gnu::always_inline]] static inline void copy_bytes(void* to, const void* from,
                                                                    int n) {
-  __builtin_memcpy(to, from, size_t(n));
+  __builtin_memcpy(to, from, static_cast<__SIZE_TYPE__>(n));
 }
 #endif
 

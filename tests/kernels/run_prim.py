@@ -11,10 +11,12 @@ from rlx.ir.types import DType, TensorType, dtype_of
 DEVICE = _core.make_device("cpu")
 
 
-def run_prim(prim, inputs, outputs, threads: int = 1, in_place: bool = False) -> list[np.ndarray]:
+def run_prim(prim, inputs, outputs, threads: int = 1, in_place: bool = False,
+             device=None) -> list[np.ndarray]:
     """The outputs of `prim`; `outputs` are TensorTypes, and None stands for what is absent.
 
-    in_place copies input 0 first, so that the plan may let the primitive overwrite it.
+    in_place copies input 0 first, so that the plan may let the primitive overwrite it. The device
+    is the CPU unless another is given.
     """
     inputs = [None if x is None else np.asarray(x) for x in inputs]
     graph = Graph()
@@ -33,7 +35,7 @@ def run_prim(prim, inputs, outputs, threads: int = 1, in_place: bool = False) ->
             for k, t in enumerate(outputs)]
     graph.nodes.append(Node(prim, values, made, Origin("node", type(prim).__name__)))
     graph.outputs = [v for v in made if v is not None]
-    executable = _core.Executable(emit(graph), DEVICE, threads=threads, check_memory=True)
+    executable = _core.Executable(emit(graph), device or DEVICE, threads=threads, check_memory=True)
     results = executable.run(feeds)
     return [results[v.name] for v in graph.outputs]
 

@@ -90,7 +90,7 @@ Selection select_matmul_kernel(const MatMul& prim, const SelectRequest& request,
                      define("RLX_A_ZERO_TYPE", zero_name(request, 2)),
                      define("RLX_B_ZERO_TYPE", zero_name(request, 3)),
                      define("RLX_SCALED", prim.alpha != 1.0),
-                     define("RLX_VECTOR", std::min(out.source.vector, 4))},
+                     define("RLX_VECTOR", fitting_vector(out.source.vector, p.n))},
                     {{"generated/out.h", out.source.text}}};
   const int64_t tiles = ceil_div(p.m, 64) * ceil_div(p.n, 64) * p.batches;
   Selection selection = one_step("tiled kernel", launch.finish(tools.jit.get(kernel),

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <thread>

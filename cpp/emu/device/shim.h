@@ -2,9 +2,7 @@
 // Force-included before a kernel; runtime.cpp, linked into the same library, is the scheduler.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <cstring>
+#include <stdint.h>  // no others: every kernel is compiled with this
 
 #define __global__ __attribute__((visibility("hidden")))
 #define __device__
@@ -51,7 +49,7 @@ template <class T> T exchange(unsigned mask, T value, int from) {
   const Gathered& all = warp_gather(mask, &value, sizeof(T));
   if (!(mask >> from & 1)) fail("a shuffle reads a lane that is not in its mask");
   T result;
-  std::memcpy(&result, all.slot[from], sizeof(T));
+  __builtin_memcpy(&result, all.slot[from], sizeof(T));
   warp_release(mask);
   return result;
 }
@@ -129,10 +127,10 @@ template <class T, class U> T add_float(T* p, T x) {
   U seen = __atomic_load_n(bits, __ATOMIC_SEQ_CST);
   for (;;) {
     T old;
-    std::memcpy(&old, &seen, sizeof old);
+    __builtin_memcpy(&old, &seen, sizeof old);
     const T sum = old + x;
     U wanted;
-    std::memcpy(&wanted, &sum, sizeof wanted);
+    __builtin_memcpy(&wanted, &sum, sizeof wanted);
     if (__atomic_compare_exchange_n(bits, &seen, wanted, false, __ATOMIC_SEQ_CST,
                                     __ATOMIC_SEQ_CST)) {
       return old;

@@ -1,0 +1,22 @@
+// A Fourier transform of lines as passes over complex buffers of [lines, n].
+#pragma once
+
+#include "kernels/params/divisor.h"
+
+namespace rlx::params {
+
+struct Fft {
+  const void* x = nullptr;
+  void* y = nullptr;
+  void* from = nullptr;  // pairs of real and imaginary part
+  void* to = nullptr;
+  long long lines = 0, n = 1;
+  // Lines of x and y: [outer, points, inner, parts].
+  long long inner = 1, x_points = 0, y_points = 0;
+  int x_parts = 2, y_parts = 2;
+  // A pass: x is [done, radix * rest], y [radix * done, rest].
+  long long done = 1, radix = 2, rest = 1;
+  bool inverse = false, onesided = false;
+};
+
+}  // namespace rlx::params

@@ -1,0 +1,64 @@
+"""Every kernel that the emulated cases launch compiles by NVRTC, for each architecture we name."""
+
+import ctypes
+import importlib.metadata
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.emu.test_kernels import CASES, ROOT
+from tests.emu.test_kernels import device  # noqa: F401  (a fixture)
+from tests.kernels.run_prim import run_prim
+
+ARCHITECTURES = ["75", "80", "86", "89", "90", "90a", "100a", "120a"]
+QUICK = {"80", "90a"}
+PACKAGES = {12: "nvidia-cuda-nvrtc-cu12", 13: "nvidia-cuda-nvrtc"}
+
+
+def library(major: int) -> ctypes.CDLL:
+    """NVRTC of a major version, from its wheel."""
+    try:
+        files = importlib.metadata.files(PACKAGES[major])
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip(f"{PACKAGES[major]} is not installed")
+    found = [f for f in files if f.name == f"libnvrtc.so.{major}"]
+    return ctypes.CDLL(str(found[0].locate()))
+
+
+def log_of(nvrtc: ctypes.CDLL, folder: Path, architecture: str) -> str:
+    """What the compiler says to a kernel; empty when it compiles."""
+    source = (folder / "kernel.cu").read_bytes()
+    program = ctypes.c_void_p()
+    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"kernel.cu", 0, None, None) == 0
+    options = [b"--std=c++20", f"--gpu-architecture=sm_{architecture}".encode(),
+               f"-I{folder}".encode(), f"-I{ROOT}".encode()]
+    code = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+    size = ctypes.c_size_t()
+    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    text = ctypes.create_string_buffer(size.value)
+    nvrtc.nvrtcGetProgramLog(program, text)
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return text.value.decode() or f"NVRTC error {code}" if code else ""
+
+
+@pytest.fixture(scope="module")
+def kernels(device):  # noqa: F811
+    """The folders of all kernels that the cases ask for, found by running them."""
+    for case in CASES:
+        run_prim(case.prim, case.inputs, case.outputs, in_place=case.in_place, device=device)
+    cache = Path(tempfile.gettempdir()) / f"rlx-emu-{os.getuid()}"
+    return [cache / name for name in sorted(set((cache / f"asked.{os.getpid()}").read_text().split()))]
+
+
+@pytest.mark.parametrize("major", sorted(PACKAGES))
+@pytest.mark.parametrize("architecture", [
+    a if a in QUICK else pytest.param(a, marks=pytest.mark.slow) for a in ARCHITECTURES])
+def test_compiles(kernels, major, architecture):
+    nvrtc = library(major)
+    failed = {}
+    for folder in kernels:
+        if log := log_of(nvrtc, folder, architecture):
+            failed[folder.name] = log
+    assert not failed, "\n".join(f"{name}:\n{log}" for name, log in failed.items())

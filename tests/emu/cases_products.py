@@ -1,0 +1,137 @@
+"""Cases of products, convolutions, pooling, attention, resizing, order, random and the long tail."""
+
+import numpy as np
+
+from rlx.ir.prims import (
+    Attention, AxisMap, Conv, Fft, Map, MatMul, NonMaxSuppression, Pool, Recurrent, RegionOp,
+    Resize, Sort,
+)
+from tests.emu.case import (
+    BF16, BOOL, F16, F32, F64, I32, I64, I8, U8, Case, chain, identity, region, typed, values,
+)
+
+
+def _matmuls():
+    for a, b, dtype, options in [
+        ((33, 70), (70, 65), F32, {}), ((2, 1, 20, 9), (3, 9, 12), F32, {}),
+        ((9, 20), (30, 9), F16, {"trans_a": True, "trans_b": True}), ((1, 40), (40, 300), BF16, {}),
+        ((65, 3), (3, 5), F64, {"accumulate": F64, "alpha": 0.5}),
+    ]:
+        x, y = values(a, dtype, 0, 0.1), values(b, dtype, 1, 0.1)
+        left = np.swapaxes(x, -1, -2) if options.get("trans_a") else x
+        right = np.swapaxes(y, -1, -2) if options.get("trans_b") else y
+        shape = np.matmul(left.astype(float), right.astype(float)).shape
+        yield Case(f"{dtype.name.lower()} {a} {b}", ("matmul",), MatMul(**options),
+                   [x, y, None, None], [typed(dtype, *shape)], "sum")
+    yield Case("bias and gelu", ("matmul",),
+               MatMul(epilogue=chain((20, 36), F32, "add", "gelu", store=F16)),
+               [values((20, 50), F16, 0, 0.2), values((50, 36), F16, 1, 0.2), None, None,
+                values((36,), seed=2)], [typed(F16, 20, 36)], "sum")
+    yield Case("int8", ("matmul",), MatMul(accumulate=I32),
+               [values((20, 70), U8), values((70, 9), I8, 1), np.array(7, np.uint8),
+                values((9,), I8, 2)], [typed(I32, 20, 9)])
+    yield Case("int64", ("matmul",), MatMul(accumulate=I64),
+               [values((5, 7), I64), values((7, 9), I64, 1), None, None], [typed(I64, 5, 9)])
+
+
+def _conv(name, x, w, y, dtype=F32, what="sum", extra=(), **options):
+    n = len(options["strides"])
+    options = {"dilations": (1,) * n, "pads_begin": (0,) * n, "pads_end": (0,) * n, **options}
+    return Case(f"conv {name}", ("conv",), Conv(**options),
+                [values(x, dtype, 0, 0.3), values(w, dtype, 1, 0.3), None, None, *extra],
+                [typed(dtype, *y)], what)
+
+
+def _images():
+    yield _conv("3x3", (2, 5, 9, 8), (10, 5, 3, 3), (2, 10, 9, 8), strides=(1, 1),
+                pads_begin=(1, 1), pads_end=(1, 1))
+    yield _conv("last", (1, 9, 8, 6), (12, 3, 3, 2), (1, 5, 7, 12), F16, strides=(2, 1), groups=2,
+                pads_begin=(1, 0), pads_end=(1, 0), channels_last=True)
+    yield _conv("depthwise", (1, 6, 7, 7), (6, 1, 3, 3), (1, 6, 5, 5), strides=(1, 1), groups=6)
+    yield _conv("1d dilated", (2, 3, 20), (8, 3, 3), (2, 8, 16), strides=(1,), dilations=(2,))
+    yield _conv("3d", (1, 2, 4, 5, 6), (9, 2, 2, 2, 2), (1, 9, 3, 4, 5), strides=(1, 1, 1))
+    yield _conv("transposed", (1, 4, 5, 6), (4, 6, 3, 3), (1, 12, 9, 11), strides=(2, 2), groups=2,
+                pads_begin=(1, 1), pads_end=(1, 1), transposed=True)
+    yield _conv("bias", (1, 4, 5, 6), (8, 4, 1, 1), (1, 8, 5, 6), strides=(1, 1),
+                extra=[values((8, 1, 1), seed=3)], epilogue=region(
+                    (1, 8, 5, 6), [identity(4), (AxisMap(1), AxisMap(2), AxisMap(3))],
+                    [RegionOp("load", F32, (0,)), RegionOp("load", F32, (1,)),
+                     RegionOp("add", F32, (0, 1)), RegionOp("silu", F32, (2,))]))
+    yield Case("conv int8", ("conv",), Conv((1, 1), (1, 1), (1, 1), (1, 1), accumulate=I32),
+               [values((1, 3, 6, 6), U8), values((9, 3, 3, 3), I8, 1), np.array(5, np.uint8), None],
+               [typed(I32, 1, 9, 6, 6)])
+    pads = {"pads_begin": (1, 0), "pads_end": (0, 1)}
+    for kind, last, options in (("max", False, {}), ("max", True, {}), ("lp", False, {"p": 3}),
+                                ("average", False, {"count_include_pad": True}),
+                                ("average", True, {})):
+        x, y = ((2, 3, 7, 8), (2, 3, 3, 4)) if not last else ((2, 7, 8, 3), (2, 3, 4, 3))
+        outputs = [typed(F32, *y)] + ([typed(I64, *y)] if kind == "max" and not last else [])
+        yield Case(f"pool {kind} {last}", ("pool",),
+                   Pool(kind, (3, 2), (2, 2), (1, 1), channels_last=last, **pads, **options),
+                   [values(x)], outputs, "sum")
+
+
+def _attention():
+    causal = {"causal": True, "causal_offset": 3}
+    for name, q, kv, dtype, options in [
+        ("plain", (2, 3, 20, 40), (2, 3, 35, 40), F32, {}),
+        ("causal groups", (1, 4, 17, 24), (1, 2, 20, 24), F16, causal),
+        ("wide heads", (1, 2, 5, 200), (1, 2, 37, 200), F32, {}),
+    ]:
+        yield Case(f"attention {name}", ("attention",), Attention(q[3] ** -0.5, **options),
+                   [values(q, dtype), values(kv, dtype, 1), values(kv, dtype, 2)],
+                   [typed(dtype, *q)], "norm")
+    mask = region((1, 2, 9, 12), [identity(4), (AxisMap(0), AxisMap(-1), AxisMap(-1), AxisMap(3))],
+                  [RegionOp("load", F32, (0,)), RegionOp("load", F32, (1,)),
+                   RegionOp("add", F32, (0, 1))])
+    yield Case("attention masked", ("attention",),
+               Attention(0.25, q_layout="bshd", k_layout="bshd", y_layout="bshd", score=mask),
+               [values((1, 9, 2, 16)), values((1, 12, 2, 16), seed=1), values((1, 2, 12, 16), seed=2),
+                np.where(values((1, 1, 1, 12), BOOL, 3), 0, -1e9).astype(np.float32)],
+               [typed(F32, 1, 9, 2, 16)], "norm")
+
+
+def _resizes():
+    for mode, options in (("nearest", {}), ("linear", {"antialias": True}), ("cubic", {}),
+                          ("linear", {"coordinate_transformation_mode": "align_corners"})):
+        yield Case(f"resize {mode} {len(options)}", ("resize",), Resize(mode, (1, 2), (0.5, 2.0), **options),
+                   [values((2, 6, 5))], [typed(F32, 2, 3, 10)], "rounded")
+    yield Case("resize crop", ("resize",),
+               Resize("linear", (0, 1), (1.0, 1.0), "tf_crop_and_resize", extrapolation_value=9.0,
+                      roi=(0.1, -0.2, 0.9, 1.3)),
+               [values((6, 5))], [typed(F32, 6, 5)], "rounded")
+
+
+def _order():
+    rng = np.random.default_rng(5)
+    x = rng.integers(-5, 5, (4, 100, 3)).astype(np.float32)
+    for largest, shape in ((True, (4, 100, 3)), (False, (2, 2500))):
+        data = x if len(shape) == 3 else rng.standard_normal(shape).astype(np.float32)
+        out = (4, 7, 3) if len(shape) == 3 else (2, 7)
+        yield Case(f"topk {shape}", ("sort",), Sort("topk", 1, 7, largest), [data],
+                   [typed(F32, *out), typed(I64, *out)])
+
+
+def _tail():
+    for kind, gates in (("lstm", 4), ("gru", 3), ("rnn", 1)):
+        for before in (False, True) if kind == "gru" else (False,):
+            yield Case(f"{kind} {before}", ("recurrent",),
+                       Recurrent(kind, 5, "bidirectional", linear_before_reset=before),
+                       [values((4, 3, 6)), values((2, gates * 5, 6), seed=1, scale=0.3),
+                        values((2, gates * 5, 5), seed=2, scale=0.3), values((2, gates * 10), seed=3),
+                        np.array([4, 2, 3], np.int32), values((2, 3, 5), seed=4), None, None],
+                       [typed(F32, 4, 2, 3, 5), typed(F32, 2, 3, 5),
+                        typed(F32, 2, 3, 5) if kind == "lstm" else None], "rounded")
+    for n, inverse, onesided in ((12, False, False), (14, False, True), (15, True, False), (9, True, True)):
+        points = n // 2 + 1 if onesided and not inverse else n
+        parts_in = 1 if onesided and not inverse else 2
+        x = values((2, n // 2 + 1 if onesided and inverse else n, 3, parts_in))
+        yield Case(f"fft {n} {inverse} {onesided}", ("fft",), Fft(1, n, inverse, onesided), [x],
+                   [typed(F32, 2, points, 3, 1 if onesided and inverse else 2)], "rounded")
+    yield Case("map", ("map",), Map("col2im", 2 * 3 * 5 * 6, (2, 4, 1, 1, 0, 2, 3, 2, 1, 0)),
+               [values((2, 12, 12))], [typed(F32, 2, 3, 5, 6)], "sum")
+
+
+def cases():
+    for group in (_matmuls, _images, _attention, _resizes, _order, _tail):
+        yield from group()
