@@ -1,6 +1,7 @@
 """The attention pass: products around a softmax become Attention in every form exporters write."""
 
 import numpy as np
+from onnx import TensorProto
 import pytest
 
 import models
@@ -123,3 +124,13 @@ def test_what_is_not_attention_stays(case):
     found = counts(graph)
     assert found["Softmax"] == 1 and not found["Attention"]
     assert all(n.prim.mode == "none" for n in graph.nodes if isinstance(n.prim, Move))
+
+
+def test_values_of_a_wider_type_stay_products():
+    """Scores of float16 whose softmax and second product are float32: kernels take one type."""
+    half, full = TensorProto.FLOAT16, TensorProto.FLOAT
+    nodes = [node("Cast", "q", "q1", to=half), node("Cast", "k", "k1", to=half),
+             node("Transpose", "k1", "kt", perm=[0, 1, 3, 2]), node("MatMul", "q1 kt", "s"),
+             node("Cast", "s", "p", to=full), *FINISH]
+    graph = check(model_of(nodes, SHAPES, ["y"]), operands(), PASSES, ("rounded", "float16"))
+    assert not counts(graph)["Attention"]

@@ -171,6 +171,7 @@ def _check_norm(p: Norm, x, y) -> None:
 def _check_attention(p: Attention, x, y) -> None:
     for v in (*x[:3], y[0]):
         _rank(v, 4)
+        require(v.dtype is x[0].dtype, f"{v!r} has another element type than the queries")
     _fused(p.score, None, x[3:])
 
 

@@ -59,6 +59,8 @@ def _fuse(graph: Graph, uses: Uses, softmax: Node) -> None:
     v, v_layout = _operand(second.inputs[1])
     if k is None or any(t.rank != 4 for t in (q, k[0], v)):
         return
+    if any(t.dtype is not q.dtype for t in (k[0], v, second.outputs[0])):
+        return  # the softmax runs in a wider type than the keys are in
     heads = [_heads(t, layout) for t, layout in ((q, q_layout), k, (v, v_layout))]
     if heads[1] is not heads[2] and heads[1] != heads[2]:
         return
