@@ -1,4 +1,5 @@
-// GridSample that copies the nearest element: an item is a place of the output, all channels.
+// GridSample that copies the nearest element: an item is a place of the output
+// for a block of channels.
 #pragma once
 
 #include "kernels/include/sampling.h"
@@ -6,8 +7,10 @@
 
 namespace rlx::map {
 
-// The flat place in an image that grid entry `item` means, or -1.
-template <class W> RLX_FN long long nearest_place(const params::Map& p, long long item) {
+inline constexpr int nearest_channels = 8;  // channels of an item
+
+// The flat place in an image that a grid entry means, or -1.
+template <class W> RLX_FN long long nearest_place(const params::Map& p, long long entry) {
   const params::MapOperand &x = p.operands[0], &grid = p.operands[1];
   const auto padding = scalar::Padding(p.ints[0]);
   const bool align_corners = p.ints[1] != 0;
@@ -15,7 +18,7 @@ template <class W> RLX_FN long long nearest_place(const params::Map& p, long lon
   long long flat = 0;
   for (int k = 0; k < rank; ++k) {
     const long long n = x.shape[2 + k];
-    const W at = scalar::load_real<W>(grid.data, grid.dtype, item * rank + rank - 1 - k);
+    const W at = scalar::load_real<W>(grid.data, grid.dtype, entry * rank + rank - 1 - k);
     const W place = scalar::rint(scalar::denormalise(at, n, align_corners));
     const W moved = scalar::inside(place, n, padding, align_corners);
     const long long point = scalar::point_of(double(moved), n, padding, align_corners);
@@ -26,19 +29,26 @@ template <class W> RLX_FN long long nearest_place(const params::Map& p, long lon
 }
 
 // x [N, C, D...], grid [N, E..., rank] -> y [N, C, E...]; ints: padding, align_corners.
+// Items: N, blocks of channels, E.
 template <class T> RLX_FN void grid_nearest(const params::Map& p, long long item) {
   const params::MapOperand &x = p.operands[0], &y = p.operands[2];
-  const bool wide = scalar::Element(p.operands[1].dtype) == scalar::Element::float64;
-  const long long at = wide ? nearest_place<double>(p, item) : nearest_place<float>(p, item);
   long long image = 1, places = 1;
   for (int k = 2; k < x.rank; ++k) {
     image *= x.shape[k];
     places *= y.shape[k];
   }
-  const long long channels = x.shape[1], batch = item / places;
-  const T* from = static_cast<const T*>(x.data) + batch * channels * image;
-  T* to = static_cast<T*>(y.data) + batch * channels * places + item % places;
-  for (long long c = 0; c < channels; ++c) to[c * places] = at < 0 ? T{} : from[c * image + at];
+  const long long channels = x.shape[1];
+  const long long blocks = (channels + nearest_channels - 1) / nearest_channels;
+  const long long place = item % places, block = item / places % blocks;
+  const long long batch = item / places / blocks, entry = batch * places + place;
+  const bool wide = scalar::Element(p.operands[1].dtype) == scalar::Element::float64;
+  const long long at = wide ? nearest_place<double>(p, entry) : nearest_place<float>(p, entry);
+  const long long first = batch * channels + block * nearest_channels;
+  const T* from = static_cast<const T*>(x.data) + first * image;
+  T* to = static_cast<T*>(y.data) + first * places + place;
+  const long long left = channels - block * nearest_channels;
+  const int count = int(left < nearest_channels ? left : nearest_channels);
+  for (int c = 0; c < count; ++c) to[c * places] = at < 0 ? T{} : from[c * image + at];
 }
 
 }  // namespace rlx::map

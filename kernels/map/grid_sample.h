@@ -1,10 +1,13 @@
-// GridSample by N-linear or cubic interpolation: an item is a place of the output, all channels.
+// GridSample by N-linear or cubic interpolation: an item is a place of the output
+// for a block of channels, which share its taps.
 #pragma once
 
 #include "kernels/include/sampling.h"
 #include "kernels/params/map.h"
 
 namespace rlx::map {
+
+inline constexpr int grid_channels = 8;  // channels of an item
 
 template <class T, int points, int most>
 RLX_FN void grid_interpolate(const params::Map& p, long long item) {
@@ -13,32 +16,39 @@ RLX_FN void grid_interpolate(const params::Map& p, long long item) {
   const auto padding = scalar::Padding(p.ints[1]);
   const bool align_corners = p.ints[2] != 0;
   const int rank = x.rank - 2;
+  long long image = 1, places = 1;
+  for (int k = 0; k < rank; ++k) {
+    image *= x.shape[2 + k];
+    places *= y.shape[2 + k];
+  }
+  const long long channels = x.shape[1], blocks = (channels + grid_channels - 1) / grid_channels;
+  const long long place = item % places, block = item / places % blocks;
+  const long long batch = item / places / blocks, entry = (batch * places + place) * rank;
   scalar::Taps<W, most> taps;
   taps.count = 1;
   taps.offset[0] = 0;
   taps.weight[0] = 1;
-  long long image = 1, places = 1;
   for (int k = 0; k < rank; ++k) {
     const long long n = x.shape[2 + k];
-    image *= n;
-    places *= y.shape[2 + k];
     // The grid lists the innermost axis first.
-    const W at = scalar::load_real<W>(grid.data, grid.dtype, item * rank + rank - 1 - k);
-    const W place = scalar::denormalise(at, n, align_corners);
-    scalar::add_axis<points>(taps, scalar::inside(place, n, padding, align_corners), n, padding,
+    const W given = scalar::load_real<W>(grid.data, grid.dtype, entry + rank - 1 - k);
+    const W at = scalar::denormalise(given, n, align_corners);
+    scalar::add_axis<points>(taps, scalar::inside(at, n, padding, align_corners), n, padding,
                              align_corners);
   }
   scalar::drop_zeros(taps);
-  const long long channels = x.shape[1], batch = item / places;
-  const T* plane = static_cast<const T*>(x.data) + batch * channels * image;
-  T* to = static_cast<T*>(y.data) + batch * channels * places + item % places;
-  for (long long c = 0; c < channels; ++c) {
+  const long long first = batch * channels + block * grid_channels;
+  const T* plane = static_cast<const T*>(x.data) + first * image;
+  T* to = static_cast<T*>(y.data) + first * places + place;
+  const long long left = channels - block * grid_channels;
+  const int count = int(left < grid_channels ? left : grid_channels);
+  for (int c = 0; c < count; ++c) {
     to[c * places] = scalar::narrow<T>(scalar::weighted_sum(plane + c * image, taps));
   }
 }
 
 // x [N, C, D...], grid [N, E..., rank] -> y [N, C, E...]; ints: points of an axis (2 linear,
-// 4 cubic), padding, align_corners.
+// 4 cubic), padding, align_corners. Items: N, blocks of channels, E.
 template <class T> RLX_FN void grid_sample(const params::Map& p, long long item) {
   if (p.ints[0] == 2) grid_interpolate<T, 2, 8>(p, item);
   else grid_interpolate<T, 4, 64>(p, item);

@@ -43,6 +43,7 @@ inline constexpr MapBody map_bodies[] = {
     {"crop_and_resize", MapTypes::real, 0, 3, 1, "a batch index is out of range"},
     {"deform_columns", MapTypes::real, 0, 3, 1},
     {"det", MapTypes::real, 0, 1, 2},
+    {"frames", MapTypes::bytes, 0, 1, 1},
     {"grid_nearest", MapTypes::bytes, 0, 2, 1},
     {"grid_sample", MapTypes::real, 0, 2, 1},
     {"inverse", MapTypes::real, 0, 1, 2},

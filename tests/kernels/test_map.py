@@ -43,17 +43,17 @@ def of(x, shape):
 @pytest.mark.parametrize("size", [(9,), (7, 11), (4, 5, 6), (1, 1)], ids=str)
 def test_grid_sample(dtype, points, size):
     rng = np.random.default_rng(len(size))
-    x = normal(rng, (2, 3, *size), dtype, 0.3)
+    x = normal(rng, (2, 11, *size), dtype, 0.3)
     out = (5, 4, 3)[:len(size)]
     # Coarse steps: coordinates are exact in every type, as they decide which points are read.
     grid = (rng.integers(-48, 49, (2, *out, len(size))) / 16).astype(dtype.numpy)
     for padding in (0, 1, 2):
         for align in (0, 1):
-            prim = Map("grid_sample", 2 * int(np.prod(out)), (points, padding, align))
-            found, = run_prim(prim, [x, grid], [of(x, (2, 3, *out))], threads=2)
+            prim = Map("grid_sample", 4 * int(np.prod(out)), (points, padding, align))
+            found, = run_prim(prim, [x, grid], [of(x, (2, 11, *out))], threads=2)
             expected = BODY_REFERENCES["grid_sample"](
                 prim, [x.astype(np.float64), grid.astype(np.float64)],
-                [TensorType(DType.FLOAT64, (2, 3, *out))], lambda n: n)[0]
+                [TensorType(DType.FLOAT64, (2, 11, *out))], lambda n: n)[0]
             rounded = {DType.FLOAT32: "float32", DType.FLOAT64: "float64"}.get(dtype, "bfloat16")
             np.testing.assert_allclose(found.astype(np.float64), expected,
                                        **tolerance("norm", rounded))
@@ -63,11 +63,11 @@ def test_grid_sample(dtype, points, size):
                                    DType.FLOAT32, DType.COMPLEX128], ids=lambda d: d.name)
 def test_grid_nearest(dtype):
     rng = np.random.default_rng(2)
-    x = rng.integers(0, 100, (2, 3, 5, 6)).astype(dtype.numpy)
+    x = rng.integers(0, 100, (2, 9, 5, 6)).astype(dtype.numpy)
     grid = rng.uniform(-2, 2, (2, 7, 4, 2)).astype(np.float32)
     for padding in (0, 1, 2):
         for align in (0, 1):
-            check(Map("grid_nearest", 56, (padding, align)), [x, grid], [of(x, (2, 3, 7, 4))])
+            check(Map("grid_nearest", 112, (padding, align)), [x, grid], [of(x, (2, 9, 7, 4))])
 
 
 def test_grid_without_a_place():
@@ -151,12 +151,24 @@ def test_col2im(dtype):
     rng = np.random.default_rng(6)
     # block, count, stride, dilation, pad of each axis; the image follows.
     for axes, image in (([(3, 4, 2, 1, 1)], [7]), ([(2, 3, 1, 2, 0), (3, 2, 2, 1, 1)], [5, 4]),
-                        ([(1, 2, 1, 1, 0), (2, 2, 2, 1, 0), (2, 3, 1, 1, 1)], [2, 4, 2])):
+                        ([(1, 2, 1, 1, 0), (2, 2, 2, 1, 0), (2, 3, 1, 1, 1)], [2, 4, 2]),
+                        ([(3, 40, 1, 1, 1)], [40]), ([(50, 6, 7, 1, 3)], [79]),
+                        ([(9, 20, 5, 3, 2)], [115])):
         block, count = (int(np.prod([a[k] for a in axes])) for k in (0, 1))
         x = rng.integers(-9 if not dtype.name.startswith("U") else 0, 9,
                          (2, 3 * block, count)).astype(dtype.numpy)
-        prim = Map("col2im", 6 * int(np.prod(image)), sum(axes, ()))
+        items = 6 * int(np.prod(image[:-1])) * ((image[-1] + 31) // 32)
+        prim = Map("col2im", items, sum(axes, ()))
         check(prim, [x], [of(x, (2, 3, *image))])
+
+
+@pytest.mark.parametrize("dtype", [DType.FLOAT16, DType.FLOAT32, DType.FLOAT64],
+                         ids=lambda d: d.name)
+def test_frames(dtype):
+    x = normal(np.random.default_rng(8), (2, 300, 2), dtype)
+    for count, size, step in ((5, 200, 20), (1, 300, 7), (31, 33, 8), (300, 1, 1)):
+        runs = (2 * size + 63) // 64
+        check(Map("frames", 2 * count * runs, (step,)), [x], [of(x, (2, count, size, 2))])
 
 
 @pytest.mark.parametrize("dtype", REALS, ids=lambda d: d.name)

@@ -10,6 +10,7 @@
 #include "kernels/map/crop_and_resize.h"
 #include "kernels/map/deform_columns.h"
 #include "kernels/map/det.h"
+#include "kernels/map/frames.h"
 #include "kernels/map/grid_nearest.h"
 #include "kernels/map/grid_sample.h"
 #include "kernels/map/inverse.h"
@@ -88,6 +89,9 @@ constexpr auto map_entries = joined(
     }),
     reals("det", []<class E>(E, const params::Map& map, int64_t item) {
       map::det<typename E::type>(map, item);
+    }),
+    bytes("frames", []<class E>(E, const params::Map& map, int64_t item) {
+      map::frames<typename E::type>(map, item);
     }),
     bytes("grid_nearest", []<class E>(E, const params::Map& map, int64_t item) {
       map::grid_nearest<typename E::type>(map, item);

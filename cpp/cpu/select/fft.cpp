@@ -89,11 +89,19 @@ class FftStep final : public StepBody {
   }
 
   void load(const T* line, int64_t l, int64_t count, FftParts<W> to) const {
-    const int64_t points = transform_.points();
     if (form_ == FftForm::to_real) return load_spectrum(line, l, count, to);
-    for (int64_t j = 0; j < points; ++j) {
-      to.re[j * count + l] = halved_ ? input(line, 2 * j, 0) : input(line, j, 0);
-      to.im[j * count + l] = halved_ ? input(line, 2 * j + 1, 0) : input(line, j, 1);
+    const int64_t points = transform_.points(), step = x_.step();
+    // The parts of a point lie side by side; of an even real line, two points make one.
+    const int64_t next = halved_ ? 2 * step : step, other = halved_ ? step : 1;
+    const int64_t whole = std::min(points, halved_ ? x_.points / 2 : x_.points);
+    const bool both = halved_ || x_.parts == 2;
+    for (int64_t j = 0; j < whole; ++j) {
+      to.re[j * count + l] = W(line[j * next]);
+      to.im[j * count + l] = both ? W(line[j * next + other]) : W(0);
+    }
+    for (int64_t j = whole; j < points; ++j) {
+      to.re[j * count + l] = halved_ ? input(line, 2 * j, 0) : W(0);
+      to.im[j * count + l] = W(0);
     }
   }
 

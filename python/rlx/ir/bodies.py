@@ -21,6 +21,7 @@ BODIES: dict[str, Body] = {
     "crop_and_resize": Body(3, 3, 1),
     "deform_columns": Body(2, 3, 1),
     "det": Body(1, 1, 2),
+    "frames": Body(1, 1, 1),
     "grid_nearest": Body(2, 2, 1),
     "grid_sample": Body(2, 2, 1),
     "inverse": Body(1, 1, 2),

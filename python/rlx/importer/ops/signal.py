@@ -6,7 +6,7 @@ import math
 
 from rlx.errors import ModelError
 from rlx.importer.registry import op
-from rlx.ir.build import DType, Value, apply, product
+from rlx.ir.build import DType, Value, apply
 
 _WIDE = (DType.FLOAT32, DType.FLOAT64)
 
@@ -75,17 +75,10 @@ def stft(b, signal, frame_step, window=None, frame_length=None, *, onesided: int
     b.guard(apply("and", apply("lt", 0, length), apply("le", length, total)),
             f"a frame of {length} does not fit the signal of {total}")
     count = apply("add", apply("floordiv", apply("sub", total, length), step), 1)
-    frames = _frames(b, signal, count, length, step)
+    frames = b.frames(signal, count, length, step)
     if window is not None:
         frames = b.scalar("mul", frames, b.reshape(window, (length, 1)))
     return _transform(b, frames, 2, length, False, bool(onesided) and parts == 1)
-
-
-def _frames(b, signal: Value, count, length, step) -> Value:
-    """[batch, count, length, parts]: overlapping pieces of the signal."""
-    start = b.scalar("mul", b.iota((count, 1), 0), b.number_tensor(step, DType.INT64))
-    places = b.scalar("add", start, b.iota((1, length), 1))
-    return b.gather(signal, places, 1)
 
 
 @op("MelWeightMatrix", since=17)

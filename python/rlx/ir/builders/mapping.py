@@ -10,7 +10,8 @@ from rlx.ir.prims import Fft, Map
 from rlx.ir.types import DType, TensorType
 
 PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
-ROI_CHANNELS = 8  # channels of an item of roi_align
+CHANNELS = 8      # of an item of roi_align, grid_sample and grid_nearest
+COL2IM_RUN, FRAME_RUN = 32, 64
 COL2IM_AXES, DEFORM_AXES, GRID_AXES = 4, 3, 3
 
 
@@ -58,8 +59,8 @@ class MappingBuilder(CoreBuilder):
             body = "grid_nearest"
         else:
             body, options = "grid_sample", ({"linear": 2, "cubic": 4}[mode], *options)
-        return self.map(body, [x, grid], [TensorType(x.dtype, shape)],
-                        grid.shape[:-1], ints=options)[0]
+        items = (x.shape[0], _runs(x.shape[1], CHANNELS), *grid.shape[1:-1])
+        return self.map(body, [x, grid], [TensorType(x.dtype, shape)], items, ints=options)[0]
 
     def _image(self, x: Value) -> None:
         for d in x.shape[2:]:
@@ -79,10 +80,9 @@ class MappingBuilder(CoreBuilder):
         """RoiAlign with bins of `size`; indices are int64."""
         self._regions(x, rois, 4, indices)
         shape = (rois.shape[0], x.shape[1], *size)
-        blocks = apply("floordiv", apply("add", x.shape[1], ROI_CHANNELS - 1), ROI_CHANNELS)
-        return self.map("roi_align", [x, rois, indices], [TensorType(x.dtype, shape)],
-                        (rois.shape[0], blocks, *size), floats=(scale,),
-                        ints=(samples, int(maximum), int(half_pixel)))[0]
+        items = (rois.shape[0], _runs(x.shape[1], CHANNELS), *size)
+        return self.map("roi_align", [x, rois, indices], [TensorType(x.dtype, shape)], items,
+                        floats=(scale,), ints=(samples, int(maximum), int(half_pixel)))[0]
 
     def max_roi_pool(self, x: Value, rois: Value, size, scale: float) -> Value:
         """MaxRoiPool with bins of `size`."""
@@ -121,7 +121,14 @@ class MappingBuilder(CoreBuilder):
         self.same_dim(x.shape[1], apply("mul", channels, product(block)),
                       "the second dim and a multiple of the block's size")
         shape = (x.shape[0], channels, *image)
-        return self.map("col2im", [x], [TensorType(x.dtype, shape)], shape, ints=ints)[0]
+        items = (*shape[:-1], _runs(shape[-1], COL2IM_RUN))
+        return self.map("col2im", [x], [TensorType(x.dtype, shape)], items, ints=ints)[0]
+
+    def frames(self, x: Value, count: Number, length: Number, step: Number) -> Value:
+        """[B, count, length, parts]: overlapping pieces of a signal [B, n, parts]."""
+        shape = (x.shape[0], count, length, x.shape[2])
+        items = (x.shape[0], count, _runs(apply("mul", length, x.shape[2]), FRAME_RUN))
+        return self.map("frames", [x], [TensorType(x.dtype, shape)], items, ints=(step,))[0]
 
     def deform_columns(self, x: Value, offset: Value, mask: Value | None, *, kernel, strides,
                        dilations, pads_begin, groups: int) -> Value:
@@ -165,6 +172,11 @@ class MappingBuilder(CoreBuilder):
             raise ModelError("square matrices are needed", got=str(x.type))
         self.same_dim(x.shape[-2], x.shape[-1], "the dims of a square matrix")
         return tuple(x.shape[:-2])
+
+
+def _runs(n: Number, size: int) -> Number:
+    """How many runs of `size` cover n."""
+    return apply("floordiv", apply("add", n, size - 1), size)
 
 
 def _real(x: Number) -> Number:

@@ -73,6 +73,13 @@ def _linear_samples(x, at):
     return y
 
 
+def frames(prim: Map, inputs, types, value_of) -> list[np.ndarray]:
+    """Pieces of a signal, each `step` behind the one before."""
+    _, count, size, _ = (int(value_of(d)) for d in types[0].shape)
+    starts = np.arange(count)[:, None] * int(value_of(prim.ints[0]))
+    return [inputs[0][:, starts + np.arange(size)]]
+
+
 def det(prim: Map, inputs, types, value_of) -> list[np.ndarray]:
     """NumPy's determinant; the second output is the kernel's own room."""
     x = inputs[0].astype(np.float64)
@@ -96,6 +103,7 @@ BODY_REFERENCES: dict[str, Callable] = {
     "crop_and_resize": sampling.crop_and_resize,
     "deform_columns": deform_columns,
     "det": det,
+    "frames": frames,
     "grid_nearest": sampling.grid_nearest,
     "grid_sample": sampling.grid_sample,
     "inverse": inverse,
