@@ -1,10 +1,23 @@
 // Sampling between the points of a grid: coordinates, borders, and taps with their weights.
 #pragma once
 
+#include "kernels/include/element.h"
 #include "kernels/include/scalar_real.h"
-#include "kernels/include/storage.h"
 
 namespace rlx::scalar {
+
+// ONNX numbers of the float types beside float32.
+inline constexpr int type_float16 = 10, type_float64 = 11, type_bfloat16 = 16;
+
+// Element i of an array of any float type, for small operands as grids and boxes.
+template <class W> RLX_FN W load_real(const void* data, int dtype, long long i) {
+  switch (dtype) {
+    case type_float64: return W(static_cast<const double*>(data)[i]);
+    case type_float16: return W(load(static_cast<const F16*>(data) + i));
+    case type_bfloat16: return W(load(static_cast<const BF16*>(data) + i));
+    default: return W(static_cast<const float*>(data)[i]);
+  }
+}
 
 enum class Padding { zeros, border, reflection };
 
@@ -104,7 +117,7 @@ template <class W, int most> RLX_FN void drop_zeros(Taps<W, most>& taps) {
 template <class T, class W, int most>
 RLX_FN W weighted_sum(const T* plane, const Taps<W, most>& taps) {
   W sum = 0;
-  for (int k = 0; k < taps.count; ++k) sum += taps.weight[k] * widen(plane[taps.offset[k]]);
+  for (int k = 0; k < taps.count; ++k) sum += taps.weight[k] * load(plane + taps.offset[k]);
   return sum;
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/include/scalar_ops.h"
-#include "kernels/include/storage.h"
+#include "kernels/include/element.h"
 #include "kernels/params/map.h"
 
 namespace rlx::map {
@@ -33,7 +33,7 @@ RLX_FN void col2im_axis(const T* x, const Col2ImAxis& axis, long long row, long 
       if (end > axis.blocks) end = axis.blocks;
       for (long long block = at_or_after(shift, axis.stride); block < end; ++block) {
         const long long at = block * axis.stride - shift;
-        sums[at] = scalar::add(sums[at], W(scalar::widen(x[tap * row + block])));
+        sums[at] = scalar::add(sums[at], W(load(x + tap * row + block)));
       }
     }
     return;
@@ -47,7 +47,7 @@ RLX_FN void col2im_axis(const T* x, const Col2ImAxis& axis, long long row, long 
     if (end > axis.taps) end = axis.taps;
     for (long long tap = at_or_after(shift, axis.dilation); tap < end; ++tap) {
       const long long at = tap * axis.dilation - shift;
-      sums[at] = scalar::add(sums[at], W(scalar::widen(x[tap * row + block])));
+      sums[at] = scalar::add(sums[at], W(load(x + tap * row + block)));
     }
   }
 }
@@ -55,7 +55,7 @@ RLX_FN void col2im_axis(const T* x, const Col2ImAxis& axis, long long row, long 
 // x [N, C * product(block), blocks] -> y [N, C, D...]; ints: for each of the (up to 4) axes its
 // block, blocks, stride, dilation and pad. Items: N, C, D..., but runs of the last.
 template <class T> RLX_FN void col2im(const params::Map& p, long long item) {
-  using W = scalar::Compute<T>;
+  using W = ComputeOf<T>;
   const params::MapOperand& y = p.operands[1];
   const int outer = y.rank - 3;  // axes before the last
   Col2ImAxis axes[4];
@@ -92,7 +92,7 @@ template <class T> RLX_FN void col2im(const params::Map& p, long long item) {
     if (hit) col2im_axis(from + tap * last.taps * blocks + column, last, blocks, start, count, sums);
   }
   T* to = static_cast<T*>(y.data) + item / runs * width + start;
-  for (int k = 0; k < count; ++k) to[k] = scalar::narrow<T>(sums[k]);
+  for (int k = 0; k < count; ++k) to[k] = Element<T>::store(sums[k]);
 }
 
 }  // namespace rlx::map

@@ -17,7 +17,7 @@ RLX_FN W crop_place(W low, W high, long long i, long long lines, long long n) {
 // x [N, C, H, W], rois [R, 4] (y1, x1, y2, x2), batch_indices int32 [R] -> y [R, C, h, w];
 // ints: nearest rather than bilinear; floats: the value outside. Items: R, h, w.
 template <class T> RLX_FN void crop_and_resize(const params::Map& p, long long item) {
-  using W = scalar::Compute<T>;
+  using W = ComputeOf<T>;
   const params::MapOperand &x = p.operands[0], &rois = p.operands[1], &y = p.operands[3];
   const long long channels = x.shape[1], height = x.shape[2], width = x.shape[3];
   const long long rows = y.shape[2], columns = y.shape[3], places = rows * columns;
@@ -49,7 +49,7 @@ template <class T> RLX_FN void crop_and_resize(const params::Map& p, long long i
   for (long long c = 0; c < channels; ++c) {
     const W value = within ? scalar::weighted_sum(plane + c * height * width, taps)
                            : W(p.floats[0]);
-    to[c * places] = scalar::narrow<T>(value);
+    to[c * places] = Element<T>::store(value);
   }
 }
 

@@ -11,7 +11,7 @@ namespace rlx::map {
 // absent) -> columns [N, C, taps, E...]; ints: groups of offsets, then for each of the (up to 3)
 // axes its kernel, stride, dilation and pad at the beginning. Items: N, groups, taps, E.
 template <class T> RLX_FN void deform_columns(const params::Map& p, long long item) {
-  using W = scalar::Compute<T>;
+  using W = ComputeOf<T>;
   const params::MapOperand &x = p.operands[0], &offset = p.operands[1], &mask = p.operands[2];
   const int rank = x.rank - 2;
   const long long groups = p.ints[0];
@@ -39,18 +39,18 @@ template <class T> RLX_FN void deform_columns(const params::Map& p, long long it
   for (int k = 0; k < rank; ++k) {
     const long long* axis = p.ints + 1 + 4 * k;
     const W base = W(out[k] * axis[1] + step[k] * axis[2] - axis[3]);
-    scalar::add_axis<2>(taps, base + scalar::widen(moved[k * places]), x.shape[2 + k],
+    scalar::add_axis<2>(taps, base + load(moved + k * places), x.shape[2 + k],
                         scalar::Padding::zeros, true);
   }
   scalar::drop_zeros(taps);
-  const W weight = mask.data ? scalar::widen(static_cast<const T*>(mask.data)[item]) : W(1);
+  const W weight = mask.data ? load(static_cast<const T*>(mask.data) + item) : W(1);
   const long long channels = x.shape[1], share = channels / groups, first = group * share;
   const T* plane = static_cast<const T*>(x.data) + (batch * channels + first) * image;
   T* to = static_cast<T*>(p.operands[3].data) +
           ((batch * channels + first) * count + tap) * places + place;
   for (long long c = 0; c < share; ++c) {
     const W value = scalar::weighted_sum(plane + c * image, taps) * weight;
-    to[c * count * places] = scalar::narrow<T>(value);
+    to[c * count * places] = Element<T>::store(value);
   }
 }
 

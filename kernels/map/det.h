@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/include/scalar_real.h"
-#include "kernels/include/storage.h"
+#include "kernels/include/element.h"
 #include "kernels/params/map.h"
 
 namespace rlx::map {
@@ -13,7 +13,7 @@ template <class T> RLX_FN void det(const params::Map& p, long long item) {
   const long long n = x.shape[x.rank - 1];
   const T* from = static_cast<const T*>(x.data) + item * n * n;
   double* a = static_cast<double*>(p.operands[2].data) + item * n * n;
-  for (long long i = 0; i < n * n; ++i) a[i] = double(scalar::widen(from[i]));
+  for (long long i = 0; i < n * n; ++i) a[i] = double(load(from + i));
   double product = 1;
   for (long long k = 0; k < n; ++k) {
     long long pivot = k;
@@ -33,7 +33,7 @@ template <class T> RLX_FN void det(const params::Map& p, long long item) {
       for (long long j = k + 1; j < n; ++j) a[i * n + j] -= factor * a[k * n + j];
     }
   }
-  static_cast<T*>(p.operands[1].data)[item] = scalar::narrow<T>(scalar::Compute<T>(product));
+  static_cast<T*>(p.operands[1].data)[item] = Element<T>::store(ComputeOf<T>(product));
 }
 
 }  // namespace rlx::map

@@ -41,7 +41,7 @@ template <class T> RLX_FN void grid_nearest(const params::Map& p, long long item
   const long long blocks = (channels + nearest_channels - 1) / nearest_channels;
   const long long place = item % places, block = item / places % blocks;
   const long long batch = item / places / blocks, entry = batch * places + place;
-  const bool wide = scalar::Element(p.operands[1].dtype) == scalar::Element::float64;
+  const bool wide = p.operands[1].dtype == scalar::type_float64;
   const long long at = wide ? nearest_place<double>(p, entry) : nearest_place<float>(p, entry);
   const long long first = batch * channels + block * nearest_channels;
   const T* from = static_cast<const T*>(x.data) + first * image;

@@ -11,7 +11,7 @@ inline constexpr int grid_channels = 8;  // channels of an item
 
 template <class T, int points, int most>
 RLX_FN void grid_interpolate(const params::Map& p, long long item) {
-  using W = scalar::Compute<T>;
+  using W = ComputeOf<T>;
   const params::MapOperand &x = p.operands[0], &grid = p.operands[1], &y = p.operands[2];
   const auto padding = scalar::Padding(p.ints[1]);
   const bool align_corners = p.ints[2] != 0;
@@ -43,7 +43,7 @@ RLX_FN void grid_interpolate(const params::Map& p, long long item) {
   const long long left = channels - block * grid_channels;
   const int count = int(left < grid_channels ? left : grid_channels);
   for (int c = 0; c < count; ++c) {
-    to[c * places] = scalar::narrow<T>(scalar::weighted_sum(plane + c * image, taps));
+    to[c * places] = Element<T>::store(scalar::weighted_sum(plane + c * image, taps));
   }
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/include/scalar_real.h"
-#include "kernels/include/storage.h"
+#include "kernels/include/element.h"
 #include "kernels/params/map.h"
 
 namespace rlx::map {
@@ -15,7 +15,7 @@ template <class T> RLX_FN void inverse(const params::Map& p, long long item) {
   double* a = static_cast<double*>(p.operands[2].data) + item * n * m;
   for (long long i = 0; i < n; ++i) {
     for (long long j = 0; j < n; ++j) {
-      a[i * m + j] = double(scalar::widen(from[i * n + j]));
+      a[i * m + j] = double(load(from + i * n + j));
       a[i * m + n + j] = i == j ? 1 : 0;
     }
   }
@@ -38,7 +38,7 @@ template <class T> RLX_FN void inverse(const params::Map& p, long long item) {
   }
   T* to = static_cast<T*>(p.operands[1].data) + item * n * n;
   for (long long i = 0; i < n * n; ++i) {
-    to[i] = scalar::narrow<T>(scalar::Compute<T>(a[i / n * m + n + i % n]));
+    to[i] = Element<T>::store(ComputeOf<T>(a[i / n * m + n + i % n]));
   }
 }
 

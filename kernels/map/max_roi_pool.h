@@ -27,7 +27,7 @@ RLX_FN RoiBin roi_bin(double low, double high, long long bin, long long bins, lo
 
 // x [N, C, H, W], rois [R, 5] (batch, x1, y1, x2, y2) -> y [R, C, h, w]; floats: spatial scale.
 template <class T> RLX_FN void max_roi_pool(const params::Map& p, long long item) {
-  using W = scalar::Compute<T>;
+  using W = ComputeOf<T>;
   const params::MapOperand &x = p.operands[0], &rois = p.operands[1], &y = p.operands[2];
   const long long channels = x.shape[1], height = x.shape[2], width = x.shape[3];
   const long long rows = y.shape[2], columns = y.shape[3];
@@ -51,11 +51,11 @@ template <class T> RLX_FN void max_roi_pool(const params::Map& p, long long item
   bool any = false;
   for (long long i = down.first; i < down.last; ++i) {
     for (long long j = across.first; j < across.last; ++j, any = true) {
-      const W value = scalar::widen(plane[i * width + j]);
+      const W value = load(plane + i * width + j);
       best = any ? scalar::max(best, value) : value;
     }
   }
-  static_cast<T*>(y.data)[item] = scalar::narrow<T>(best);
+  static_cast<T*>(y.data)[item] = Element<T>::store(best);
 }
 
 }  // namespace rlx::map

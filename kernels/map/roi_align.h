@@ -41,7 +41,7 @@ RLX_FN RoiAxis<W> roi_axis(W low, W high, long long bin, long long bins, long lo
 // ints: samples of a bin (0: as the size says), max rather than average, half_pixel;
 // floats: spatial scale. Items: R, blocks of channels, h, w.
 template <class T> RLX_FN void roi_align(const params::Map& p, long long item) {
-  using W = scalar::Compute<T>;
+  using W = ComputeOf<T>;
   const params::MapOperand &x = p.operands[0], &rois = p.operands[1], &y = p.operands[3];
   const long long channels = x.shape[1], height = x.shape[2], width = x.shape[3];
   const long long rows = y.shape[2], columns = y.shape[3], bins = rows * columns;
@@ -82,7 +82,7 @@ template <class T> RLX_FN void roi_align(const params::Map& p, long long item) {
         // ONNX takes the largest of the weighted corners, not of the interpolated values.
         W best = 0;
         for (int k = 0; k < taps.count; ++k) {
-          const W corner_value = taps.weight[k] * scalar::widen(plane[c * image + taps.offset[k]]);
+          const W corner_value = taps.weight[k] * load(plane + c * image + taps.offset[k]);
           best = k == 0 ? corner_value : scalar::max(best, corner_value);
         }
         found[c] = any ? scalar::max(found[c], best) : best;
@@ -93,7 +93,7 @@ template <class T> RLX_FN void roi_align(const params::Map& p, long long item) {
   const double samples = double(down.samples) * double(across.samples);
   const W divisor = maximum || samples < 1 ? W(1) : W(samples);
   T* to = static_cast<T*>(y.data) + (roi * channels + first) * bins + bin;
-  for (int c = 0; c < count; ++c) to[c * bins] = scalar::narrow<T>(found[c] / divisor);
+  for (int c = 0; c < count; ++c) to[c * bins] = Element<T>::store(found[c] / divisor);
 }
 
 }  // namespace rlx::map

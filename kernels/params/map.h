@@ -23,9 +23,9 @@ struct Map {
 };
 
 // What a body's type parameter T stands for: the element type of operand `typed`, as
-// real: float, double, Stored<Float16>, Stored<BFloat16>;
+// real: float, double, F16, BF16 (kernels/include/element.h);
 // number: those, and the integers (bool and the small ones are a byte);
-// bytes: the unsigned integer of the element's size, Complex<double> for 16 bytes.
+// bytes: the unsigned integer of the element's size, C128 for 16 bytes.
 enum class MapTypes { real, number, bytes };
 
 // kernels/map/<name>.h holds rlx::map::<name><T>(const params::Map&, long long item).

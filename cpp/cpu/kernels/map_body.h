@@ -4,7 +4,7 @@
 #include <array>
 
 #include "cpu/kernels/map.h"
-#include "kernels/include/storage.h"
+#include "kernels/include/element.h"
 #include "kernels/map/bit_cast.h"
 #include "kernels/map/col2im.h"
 #include "kernels/map/crop_and_resize.h"
@@ -21,13 +21,13 @@ namespace rlx::cpu {
 namespace {
 
 template <class T>
-struct Element {
+struct Tag {
   using type = T;
 };
 
 template <class Body, class T>
 void map_loop(const params::Map& map, int64_t begin, int64_t end) {
-  for (int64_t item = begin; item < end; ++item) Body{}(Element<T>{}, map, item);
+  for (int64_t item = begin; item < end; ++item) Body{}(Tag<T>{}, map, item);
 }
 
 // Rows of a body: a lambda that calls it with the type of its first argument.
@@ -42,7 +42,7 @@ constexpr std::array<MapEntry, sizeof...(T)> rows(std::string_view name, Body,
 
 template <class Body>
 constexpr auto reals(std::string_view name, Body body) {
-  return rows<Body, float, double, scalar::StoredFloat16, scalar::StoredBFloat16>(
+  return rows<Body, float, double, F16, BF16>(
       name, body, {DType::float32, DType::float64, DType::float16, DType::bfloat16});
 }
 
@@ -57,7 +57,7 @@ constexpr auto integers(std::string_view name, Body body) {
 template <class Body>
 constexpr auto bytes(std::string_view name, Body body) {
   return rows<Body, unsigned char, unsigned short, unsigned, unsigned long,
-              scalar::Complex<double>>(
+              C128>(
       name, body, {DType::uint8, DType::uint16, DType::uint32, DType::uint64, DType::complex128});
 }
 
