@@ -1,7 +1,7 @@
 // BitCast: the same bits under another element type of the same size.
 #pragma once
 
-#include "kernels/include/types.h"
+#include "kernels/include/element.h"
 #include "kernels/params/map.h"
 
 namespace rlx::map {

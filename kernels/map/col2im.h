@@ -89,7 +89,8 @@ template <class T> RLX_FN void col2im(const params::Map& p, long long item) {
       scale *= axes[k].blocks;
       left /= axes[k].taps;
     }
-    if (hit) col2im_axis(from + tap * last.taps * blocks + column, last, blocks, start, count, sums);
+    const T* own = from + tap * last.taps * blocks + column;
+    if (hit) col2im_axis(own, last, blocks, start, count, sums);
   }
   T* to = static_cast<T*>(y.data) + item / runs * width + start;
   for (int k = 0; k < count; ++k) to[k] = Element<T>::store(sums[k]);

@@ -1,7 +1,7 @@
 // Overlapping pieces of a signal: an item copies a run of one piece.
 #pragma once
 
-#include "kernels/include/types.h"
+#include "kernels/include/element.h"
 #include "kernels/params/map.h"
 
 namespace rlx::map {
