@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from onnx import helper
 
 import rlx
 from rlx.errors import UnsupportedError
-from tests.onnx.test_contrib import FLOAT, check, normal, run, softmax  # noqa: F401
+from tests.onnx.test_contrib import FLOAT, check, model, normal, run, softmax  # noqa: F401
 
 HEADS, SIZE = 2, 4
 
@@ -200,6 +201,30 @@ def test_first_prompts_of_their_own_lengths(normal):  # noqa: F811
         y, k, v = case.one(i, 0, length)
         check([found[0][i:i + 1, :length], *(c[i:i + 1, :, :length] for c in found[1:])],
               [y, k, v])
+
+
+def test_a_cache_that_grows_keeps_its_plan(normal):  # noqa: F811
+    """Token by token with a State: one plan for the prompt, one for all tokens."""
+    case = Grouped(normal, 1, 12, 0)
+    built, _ = model("GroupQueryAttention", [case.q, case.k, case.v, *case.past,
+                                             np.array([0], np.int32), np.array(0, np.int32),
+                                             case.cos, case.sin], (FLOAT, FLOAT, FLOAT),
+                     num_heads=4, kv_num_heads=2, do_rotary=1)
+    for info, dims in zip(built.graph.input, (["b", "s", 32], ["b", "s", 16], ["b", "s", 16],
+                                              ["b", 2, "p", 8], ["b", 2, "p", 8])):
+        info.CopyFrom(helper.make_tensor_value_info(info.name, FLOAT, dims))
+    session = rlx.load(built, device="cpu")
+    state = session.state({"x3": "y1", "x4": "y2"}, axis=2, capacity=32)
+    expected = case.one(0, 0, 12, rotary=True)[0]
+    past = 0
+    for new in (5, *[1] * 7):
+        at = slice(past, past + new)
+        past += new
+        y = session.run({"x0": case.q[:, at], "x1": case.k[:, at], "x2": case.v[:, at],
+                         "x5": np.array([past - 1], np.int32), "x6": np.array(past, np.int32),
+                         "x7": case.cos, "x8": case.sin}, state=state)
+        check([y["y0"]], [expected[:, at]])
+    assert state.counters()["plans"] == 2
 
 
 def test_refusals(normal):  # noqa: F811

@@ -82,6 +82,8 @@ class _Cache:
         self.plain = b.assume(apply("eq", total, whole), f"{name}:grows",
                               f"total_sequence_length {total} is {whole}") and (
             b.assume(apply("eq", self.batch, 1), f"{name}:one", "the batch is one sequence"))
+        if self.plain:
+            b.grows_as(total, whole)
         length = b.scalar("add", b.cast(seqlens_k, DType.INT64), b.const(1, DType.INT64))
         self.lengths = b.reshape(length, (self.batch, 1))
         self.before = self._before()

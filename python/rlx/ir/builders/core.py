@@ -9,7 +9,9 @@ import numpy as np
 
 from rlx.errors import ModelError
 from rlx.ir import evaluate
-from rlx.ir.expr import Expr, Number, Symbol, apply, as_int, product, symbol, symbols_of
+from rlx.ir.expr import (
+    Expr, Number, Symbol, apply, as_int, product, substitute, symbol, symbols_of,
+)
 from rlx.ir.graph import Graph, Guard, Node, Origin, Value
 from rlx.ir.prims import Region, RegionOp
 from rlx.ir.types import DType, TensorType, dtype_of
@@ -226,6 +228,13 @@ class CoreBuilder:
             return False
         self.guard(condition, message, name)
         return True
+
+    def grows_as(self, x: Number, whole: Number) -> None:
+        """x, assumed equal to `whole`, is planned at the capacity that whole has."""
+        if isinstance(x, Expr) and x.op == "symbol" and x.args[0].capacity is None:
+            planned = substitute(whole, lambda s: s.capacity)
+            if planned is not whole:
+                x.args[0].capacity = planned
 
     def same_dim(self, a: Number, b: Number, what: str) -> Number:
         """The dim that a and b must both be; prefers the static one."""
