@@ -110,7 +110,7 @@ def test_stft_refusals(normal):
         loaded.run(inputs | {"step": np.array(0)})
     with pytest.raises(InputError, match="does not fit"):
         loaded.run(inputs | {"w": normal(60)})
-    with pytest.raises(ModelError, match="window"):
+    with pytest.raises(InputError, match="window"):
         run("STFT", 17, inputs=inputs | {"n": np.array(21)})
 
 

@@ -83,7 +83,7 @@ def test_grid_sample_refusals(rng):
     with pytest.raises(rlx.Error, match="mode"):
         run("GridSample", 20, inputs={"x": x, "grid": grid}, mode="bilinear")
     loaded = session("GridSample", {"x": x, "grid": grid}, 20, dynamic=("x", "grid"))
-    with pytest.raises(InputError, match="last dim"):
+    with pytest.raises(InputError, match="wrong shape"):
         loaded.run({"x": x, "grid": np.zeros((2, 3, 3, 3), np.float32)})
     with pytest.raises(InputError, match="batches"):
         loaded.run({"x": x, "grid": grid[:1]})
@@ -119,7 +119,7 @@ def test_roi_align_without_regions_or_with_wrong_ones():
     rois = np.array([[0, 0, 2, 2]], np.float32)
     with pytest.raises(InputError, match="batch index is out of range"):
         loaded.run({"x": x, "rois": rois, "i": np.array([1])})
-    with pytest.raises(InputError, match="4 numbers"):
+    with pytest.raises(InputError, match="wrong shape"):
         loaded.run({"x": x, "rois": np.zeros((1, 5), np.float32), "i": np.array([0])})
     close(loaded.run({"x": x, "rois": rois, "i": np.array([0])})["y"], np.ones((1, 2, 2, 1)))
     with pytest.raises(ModelError, match="output_height"):
