@@ -13,4 +13,5 @@ for file in sorted(files):
 output.write_text("".join([
     '// The files under kernels/, written by cmake/embed_kernels.py.\n#include "cuda/jit.h"\n\n',
     "namespace rlx::cuda {\n\nstatic const EmbeddedFile files[] = {\n", *rows, "};\n\n",
-    "std::span<const EmbeddedFile> kernel_files() { return files; }\n\n}  // namespace rlx::cuda\n"]))
+    "std::span<const EmbeddedFile> kernel_files() { return files; }\n\n",
+    "}  // namespace rlx::cuda\n"]))

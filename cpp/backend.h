@@ -49,8 +49,9 @@ struct RunArgs {
   void* workspace;        // Selection::workspace bytes, 64-byte aligned
   StepState* state;       // what make_state gave
   int threads;
-  void* stream;           // the device's queue; null on the CPU
-  uint64_t* random;       // the Context's Philox counter
+  void* stream;           // of the Context's Queue; null on the CPU
+  uint64_t* random;       // the Context's Philox counter, then a word for faults in data, where
+                          // the device reaches them
 };
 
 // An immutable unit of work with its parameters inside; shared by all Contexts of a Plan.
@@ -71,6 +72,7 @@ struct Selection {
   std::string rung;    // which implementation, e.g. "onednn jit:avx2"
   std::string reason;  // why this one and not the one before it
   double creation_seconds = 0.0;  // spent making library primitives, which bind reports apart
+  uint64_t unread = 0;  // bit i: the steps have a form of their own of the constant input i
 };
 
 // Packed forms of constants, made once and shared by the Plans of a Session.
@@ -104,6 +106,35 @@ class Arena {
   virtual size_t size() const = 0;
 };
 
+// Work that a Queue was given, kept to be done again at the same addresses.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void replay() = 0;  // puts it on the Queue that made it
+};
+
+// What a device with memory of its own is given to do, in order; one for each Context.
+class Queue {
+ public:
+  virtual ~Queue() = default;
+  // Work from now on goes to the caller's stream, behind what was put here before; null: to one
+  // of its own.
+  virtual void use(void* stream) = 0;
+  virtual void* stream() = 0;     // RunArgs::stream
+  virtual uint64_t* random() = 0; // RunArgs::random
+  // Between host and device memory, any way. Host memory that is read may be changed after the
+  // call; host memory that is written holds the bytes after synchronize().
+  virtual void copy(void* to, const void* from, size_t bytes) = 0;
+  virtual void synchronize() = 0;
+  virtual void drain() noexcept = 0;  // synchronize() where nothing may be thrown
+  // What this thread puts here until the end is recorded instead of done.
+  virtual void begin_recording() = 0;
+  virtual std::unique_ptr<Recording> end_recording() = 0;
+  virtual void abandon_recording() noexcept = 0;
+  // A node's steps follow, for profilers; null: its last step was put here.
+  virtual void name_node(const char*) {}
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -111,6 +142,19 @@ class Device {
   virtual Selection select(const SelectRequest& request) const = 0;
   virtual std::unique_ptr<Arena> make_arena() const = 0;
   virtual int default_threads() const = 0;
+
+  // --- a device with memory of its own; the rest work on the host's ---
+  // Its number among the GPUs; -1: its memory is the host's.
+  virtual int ordinal() const { return -1; }
+  // Null when steps are done before run() returns, on host memory.
+  virtual std::unique_ptr<Queue> make_queue(uint64_t random) const;
+  // The device's copy of a weight, made once while anybody holds one.
+  virtual std::shared_ptr<const void> upload(const Constant& constant) const;
+  virtual std::shared_ptr<void> allocate(size_t bytes) const;
+  // Behind all that any Queue was given; done when it returns.
+  virtual void copy(void* to, const void* from, size_t bytes) const;
+  // Whether the executor can look into the arena, to check what steps write.
+  virtual bool arena_is_visible() const { return true; }
 };
 
 }  // namespace rlx

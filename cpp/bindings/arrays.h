@@ -35,6 +35,7 @@ DType dtype_of(PyObject* descr);
 struct Borrowed {
   py::object keeper;                 // of the array that `input` points into
   std::vector<int64_t> ids;          // of a string array
+  std::vector<int64_t> shape;        // of a device array
   std::unique_ptr<RunValue> value;   // of a sequence or an optional
   Input input;
 };

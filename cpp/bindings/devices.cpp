@@ -1,8 +1,13 @@
 // The devices of this build: made by name, never changed in silence.
+#include <charconv>
+
 #include "backend.h"
+#include "bindings/cuda_probe.h"
+#include "bindings/device_array.h"
 #include "bindings/register.h"
 #include "core/error.h"
 #include "cpu/device.h"
+#include "cuda/device.h"
 #include "exec/devices.h"
 
 #include <pybind11/stl.h>
@@ -12,17 +17,41 @@ namespace py = pybind11;
 namespace rlx::bindings {
 namespace {
 
-std::shared_ptr<Device> make_device(const std::string& name) {
-  if (name == "cpu" || name == "auto") {
-    // pybind11 holds no pointers to const; nothing of a Device changes.
-    return std::const_pointer_cast<Device>(cpu::make_cpu_device());
-  }
+// pybind11 holds no pointers to const; nothing of a Device changes.
+std::shared_ptr<Device> make_cpu() {
+  return std::const_pointer_cast<Device>(cpu::make_cpu_device());
+}
+
+std::shared_ptr<Device> make_cuda(int ordinal, bool tf32) {
+  find_cuda();
+  return cuda::make_device(cuda::open_gpu(ordinal), {.tf32 = tf32});
+}
+
+int ordinal_of(const std::string& name) {
+  int ordinal = 0;
+  if (name == "cuda") return 0;
+  const char* end = name.data() + name.size();
+  const auto [stop, status] = std::from_chars(name.data() + 5, end, ordinal);
+  if (name.starts_with("cuda:") && status == std::errc() && stop == end) return ordinal;
+  throw Error(ErrorKind::device, "there is no device '" + name + "'")
+      .expected_got("auto, cpu, cuda or cuda:N", name);
+}
+
+std::shared_ptr<Device> make_device(const std::string& name, bool tf32) {
+  if (name == "cpu") return make_cpu();
   for (const DeviceMaker& maker : extra_devices()) {
     if (maker.name == name) return std::const_pointer_cast<Device>(maker.make());
   }
-  Error error(ErrorKind::device, "there is no device '" + name + "'");
-  error.expected_got("auto or cpu", name);
-  throw error;
+  if (name != "auto") return make_cuda(ordinal_of(name), tf32);
+  if (!cuda_reason().empty()) return make_cpu();
+  return make_cuda(0, tf32);
+}
+
+std::vector<std::string> devices() {
+  std::vector<std::string> names;
+  for (int ordinal : usable_gpus()) names.push_back("cuda:" + std::to_string(ordinal));
+  names.push_back("cpu");
+  return names;
 }
 
 }  // namespace
@@ -32,8 +61,10 @@ void register_devices(py::module_& module) {
   py::class_<Device, std::shared_ptr<Device>>(module, "Device")
       .def_property_readonly("name", &Device::name)
       .def_property_readonly("default_threads", &Device::default_threads);
-  module.def("make_device", &make_device, "name"_a);
-  module.def("devices", [] { return std::vector<std::string>{"cpu"}; });
+  module.def("make_device", &make_device, "name"_a, "tf32"_a = true);
+  module.def("devices", &devices);
+  register_cuda_probe(module);
+  register_device_array(module);
 }
 
 }  // namespace rlx::bindings

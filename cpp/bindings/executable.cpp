@@ -29,6 +29,7 @@ py::dict counters_of(const PyExecutable& self) {
   put("reselections", c.reselections), put("host_calls", c.host_calls);
   put("dynamic_allocations", c.dynamic_allocations), put("state_growths", c.state_growths);
   d["packs"] = self.executable.packs().count(), d["pack_bytes"] = self.executable.packs().bytes();
+  put("recordings", c.recordings);
   put("arena_bytes", c.arena_bytes), put("contexts", c.contexts);
   put("bind_ns", c.bind_ns), put("creation_ns", c.creation_ns);
   return d;
@@ -54,7 +55,7 @@ py::list memory_plan_of(const PyExecutable& self) {
 std::shared_ptr<PyExecutable> make(ProgramPtr program, std::shared_ptr<Device> device,
                                    std::shared_ptr<Packs> packs, int threads, std::string force,
                                    size_t plan_cache_bytes, size_t memory_limit, int max_contexts,
-                                   bool check_memory) {
+                                   bool check_memory, bool record) {
   ExecOptions options;
   options.threads = threads;
   options.force = std::move(force);
@@ -62,6 +63,7 @@ std::shared_ptr<PyExecutable> make(ProgramPtr program, std::shared_ptr<Device> d
   if (memory_limit > 0) options.memory_limit = memory_limit;
   options.max_contexts = max_contexts;
   options.check_memory = check_memory;
+  options.record = record;
   return std::make_shared<PyExecutable>(std::move(program), std::move(device), std::move(packs),
                                         std::move(options));
 }
@@ -78,12 +80,12 @@ void prepare(PyExecutable& self, py::handle feeds) {
 
 }  // namespace
 
-PyExecutable::PyExecutable(ProgramPtr program, std::shared_ptr<const Device> device,
+PyExecutable::PyExecutable(ProgramPtr program, std::shared_ptr<const Device> given,
                            std::shared_ptr<Packs> packs, ExecOptions options)
-    : executable(program, std::move(device), std::move(packs), std::move(options)),
+    : executable(program, given, std::move(packs), std::move(options)),
       inputs(endpoints(*program, program->inputs, program->input_names)),
       outputs(endpoints(*program, program->outputs, program->output_names)),
-      from_state(inputs.size(), false) {
+      from_state(inputs.size(), false), device(std::move(given)), ordinal(device->ordinal()) {
   for (const StatePair& pair : program->states) from_state[size_t(pair.input)] = true;
 }
 
@@ -103,7 +105,7 @@ void register_executable(py::module_& module) {
       .def(py::init(&make), "program"_a, "device"_a, "packs"_a = std::shared_ptr<Packs>(),
            py::kw_only(), "threads"_a = 0, "force"_a = "",
            "plan_cache_bytes"_a = defaults.plan_bytes, "memory_limit"_a = 0,
-           "max_contexts"_a = 0, "check_memory"_a = false)
+           "max_contexts"_a = 0, "check_memory"_a = false, "record"_a = true)
       .def("prepare", &prepare, "feeds"_a, "Binds the first stage for such inputs.")
       .def("counters", &counters_of)
       .def("explain", &explain_of, "What was decided for each node, of the plans that ran last.")

@@ -23,11 +23,14 @@ struct PyExecutable {
   Executable executable;
   std::vector<Endpoint> inputs, outputs;
   std::vector<bool> from_state;  // of each input
+  std::shared_ptr<const Device> device;
+  int ordinal = -1;              // of the GPU; -1 on the host
 };
 
 struct PyState {
   explicit PyState(std::shared_ptr<PyExecutable> e)
-      : executable(std::move(e)), state(executable->executable.main().facts) {}
+      : executable(std::move(e)),
+        state(executable->executable.main().facts, executable->executable.device()) {}
   std::shared_ptr<PyExecutable> executable;
   State state;
 };
@@ -40,8 +43,9 @@ extern PyMethodDef run_method;
 void reject_unknown(PyObject* dict, const std::vector<Endpoint>& endpoints, const char* what);
 
 // Borrows the program's inputs from a dict, a sequence in their order, or a single array.
+// Device arrays are made to wait for by `stream`.
 std::vector<Borrowed> borrow_inputs(const PyExecutable& self, PyObject* feeds, bool with_state,
-                                    StringTable* strings);
+                                    StringTable* strings, void* stream = nullptr);
 
 // Makes Host stages call Python, and loops stop on Ctrl-C.
 void install_hooks();

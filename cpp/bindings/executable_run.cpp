@@ -1,31 +1,39 @@
 // One run from Python: feeds in, arrays out, the GIL released while long work is done.
 
+#include <algorithm>
+
 #include "bindings/array_sink.h"
+#include "bindings/device_array.h"
 #include "core/error.h"
 
 namespace rlx::bindings {
 namespace {
 
 struct RunCall {  // the arguments of one call
-  PyObject *feeds = nullptr, *out = nullptr, *state = nullptr;
+  PyObject *feeds = nullptr, *out = nullptr, *state = nullptr, *outputs = nullptr;
+  PyObject* stream = nullptr;
 };
 
 RunCall parse(PyObject* const* args, Py_ssize_t count, PyObject* names) {
   RunCall call;
-  PyObject** const slots[] = {&call.feeds, &call.out, &call.state};
-  constexpr const char* slot_names[] = {"feeds", "out", "state"};
-  if (count > 3) throw py::type_error("run() takes at most 3 arguments");
+  PyObject** const slots[] = {&call.feeds, &call.out, &call.state, &call.outputs, &call.stream};
+  constexpr const char* slot_names[] = {"feeds", "out", "state", "outputs", "stream"};
+  constexpr size_t most = std::size(slot_names);
+  if (size_t(count) > most) throw py::type_error("run() takes at most 5 arguments");
   for (Py_ssize_t i = 0; i < count; ++i) *slots[i] = args[i];
   for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); ++k) {
     PyObject* name = PyTuple_GET_ITEM(names, k);
     size_t s = 0;
-    while (s < 3 && PyUnicode_CompareWithASCIIString(name, slot_names[s]) != 0) ++s;
-    if (s == 3 || *slots[s]) throw py::type_error("run(feeds, out=None, state=None)");
+    while (s < most && PyUnicode_CompareWithASCIIString(name, slot_names[s]) != 0) ++s;
+    if (s == most || *slots[s]) {
+      throw py::type_error("run(feeds, out=None, state=None, outputs=None, stream=None)");
+    }
     *slots[s] = args[count + k];
   }
   if (!call.feeds) throw py::type_error("run() needs feeds");
-  if (call.out == Py_None) call.out = nullptr;
-  if (call.state == Py_None) call.state = nullptr;
+  for (PyObject** slot : slots) {
+    if (*slot == Py_None) *slot = nullptr;
+  }
   if (call.out && !PyDict_Check(call.out)) {
     throw Error(ErrorKind::input, "out must be a dict of arrays");
   }
@@ -43,7 +51,7 @@ void check_overlap(PyObject* out, const std::vector<Endpoint>& outputs,
                    std::span<const Input> inputs) {
   std::vector<std::pair<const std::byte*, const std::byte*>> ranges;
   for (const Input& in : inputs) {
-    const auto* begin = static_cast<const std::byte*>(in.data);
+    const auto* begin = static_cast<const std::byte*>(in.on_device ? nullptr : in.data);
     const auto bytes = size_t(element_count(in.shape)) * size_of(in.dtype);
     if (begin && bytes) ranges.push_back({begin, begin + bytes});
   }
@@ -61,8 +69,25 @@ void check_overlap(PyObject* out, const std::vector<Endpoint>& outputs,
   }
 }
 
+bool wants_device(const PyExecutable& self, const RunCall& call) {
+  if (!call.outputs || PyUnicode_CompareWithASCIIString(call.outputs, "host") == 0) return false;
+  Error error(ErrorKind::input, "outputs must be \"host\" or, on a GPU, \"device\"");
+  if (PyUnicode_CompareWithASCIIString(call.outputs, "device") != 0) throw error;
+  if (self.ordinal < 0 || self.executable.main().facts.uses_strings || call.out) throw error;
+  return true;
+}
+
+// A run that touches device arrays is done on the caller's stream, CUDA's default one unless told.
+void* stream_of(const PyExecutable& self, const RunCall& call) {
+  if (self.ordinal < 0) return nullptr;
+  const uintptr_t given = call.stream ? py::handle(call.stream).cast<uintptr_t>() : 0;
+  return reinterpret_cast<void*>(given ? given : legacy_stream);
+}
+
 PyObject* run_checked(PyObject* raw_self, const RunCall& call) {
   auto& self = *py::handle(raw_self).cast<PyExecutable*>();
+  const bool to_device = wants_device(self, call);
+  void* stream = stream_of(self, call);
   State* state = nullptr;
   if (call.state) {
     auto& given = *py::handle(call.state).cast<PyState*>();
@@ -75,12 +100,20 @@ PyObject* run_checked(PyObject* raw_self, const RunCall& call) {
   if (self.executable.main().facts.uses_strings) table.emplace(&self.executable.constant_strings());
   StringTable* strings = table ? &*table : nullptr;
   if (call.out) check_names(call.out, self.outputs);
-  const auto borrowed = borrow_inputs(self, call.feeds, state != nullptr, strings);
+  const auto borrowed = borrow_inputs(self, call.feeds, state != nullptr, strings, stream);
   std::vector<Input> inputs(borrowed.size());
   for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = borrowed[i].input;
   if (call.out) check_overlap(call.out, self.outputs, inputs);
+  const bool from_device = std::ranges::any_of(inputs, &Input::on_device);
+  if (!call.stream && !to_device && !from_device) stream = nullptr;
+  if (to_device) {
+    DeviceSink sink(self, stream);
+    self.executable.run(inputs, sink, strings, state, nullptr, stream);
+    sink.take_gil();
+    return sink.finish();
+  }
   ArraySink sink(self, call.out);
-  self.executable.run(inputs, sink, strings, state);
+  self.executable.run(inputs, sink, strings, state, nullptr, stream);
   sink.take_gil();
   return sink.finish(strings);
 }
@@ -99,8 +132,9 @@ PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject*
 PyMethodDef run_method = {
     "run", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&run)),
     METH_FASTCALL | METH_KEYWORDS,
-    "run(feeds, out=None, state=None) -> dict\n\n"
+    "run(feeds, out=None, state=None, outputs=None, stream=None) -> dict\n\n"
     "Runs the program on a dict of arrays by name, a sequence of them, or one array. Outputs go\n"
-    "into the arrays of `out` where it has them, else into new ones."};
+    "into the arrays of `out` where it has them, else into new ones, which lie on the GPU with\n"
+    "outputs=\"device\". Device arrays are used behind the work of `stream`."};
 
 }  // namespace rlx::bindings

@@ -13,10 +13,14 @@ std::string variable(std::string_view name) { return "RLX_" + std::string(name);
 
 }  // namespace
 
-std::optional<std::string> env(std::string_view name) {
-  const char* text = std::getenv(variable(name).c_str());
+std::optional<std::string> system_env(const char* name) {
+  const char* text = std::getenv(name);
   if (text == nullptr || *text == '\0') return std::nullopt;
   return text;
+}
+
+std::optional<std::string> env(std::string_view name) {
+  return system_env(variable(name).c_str());
 }
 
 std::optional<int64_t> env_int(std::string_view name, int64_t least, int64_t most) {

@@ -50,8 +50,12 @@ class Driver {
  public:
   virtual ~Driver() = default;
   virtual const DeviceInfo& info() const = 0;
-  // Throws StaleHandleError's kind when the context was lost or reset since `generation`.
-  virtual uint64_t generation() const = 0;
+  // Whether device memory can be read and written as the host's is: in the emulator.
+  virtual bool host_memory() const { return false; }
+  // Libraries work in the calling thread's current context.
+  virtual void make_current() = 0;
+  virtual bool make_current_quietly() noexcept = 0;  // false when the context is lost
+  virtual void synchronize_all() = 0;
 
   // --- kernels ---
   virtual Module load(std::span<const std::byte> image) = 0;  // a CUBIN or its emulation
@@ -62,8 +66,8 @@ class Driver {
   virtual int blocks_per_multiprocessor(Function function, uint32_t threads,
                                         uint32_t shared_bytes) = 0;
   // `params` is the kernel's one parameter, copied before the call returns.
-  virtual void launch(Function function, const LaunchShape& shape, std::span<const std::byte> params,
-                      Stream stream) = 0;
+  virtual void launch(Function function, const LaunchShape& shape,
+                      std::span<const std::byte> params, Stream stream) = 0;
 
   // --- memory ---
   virtual void* allocate(size_t bytes) = 0;                    // 256-byte aligned

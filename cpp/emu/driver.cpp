@@ -52,7 +52,10 @@ class EmuDriver final : public cuda::Driver {
   }
 
   const cuda::DeviceInfo& info() const override { return info_; }
-  uint64_t generation() const override { return 0; }
+  bool host_memory() const override { return true; }
+  void make_current() override {}
+  bool make_current_quietly() noexcept override { return true; }
+  void synchronize_all() override {}
 
   Module load(std::span<const std::byte> image) override {
     const char* path = reinterpret_cast<const char*>(image.data());

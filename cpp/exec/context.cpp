@@ -1,6 +1,7 @@
 // Makes Plans ready to run in a Context and forgets those that were evicted.
 #include "exec/context.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace rlx {
@@ -19,7 +20,7 @@ void* Buffer::reserve(size_t bytes, Counters& counters, size_t keep) {
 PlanState::PlanState(PlanPtr p) : plan(std::move(p)), operands(plan->operands.size(), nullptr) {
   for (size_t i = 0; i < operands.size(); ++i) {
     const Operand& operand = plan->operands[i];
-    if (operand.place == Operand::Place::outside) outside.push_back(uint32_t(i));
+    if (operand.place == Operand::Place::outside) add_outside(uint32_t(i), operand.root);
     // Operands are void* because outputs are; steps do not write to constants.
     if (operand.place == Operand::Place::constant) {
       operands[i] = const_cast<void*>(operand.constant);
@@ -29,8 +30,21 @@ PlanState::PlanState(PlanPtr p) : plan(std::move(p)), operands(plan->operands.si
   for (size_t t = 0; t < nodes.size(); ++t) {
     for (const SelectedStep& step : plan->nodes[t].selection.steps) {
       nodes[t].states.push_back(step.body->make_state());
+      recordable = recordable && step.kind != StepKind::host;
     }
   }
+}
+
+void PlanState::add_outside(uint32_t operand, ValueId root) {
+  const auto same = [&](const Staged& s) { return s.root == root; };
+  auto found = std::ranges::find_if(staged, same);
+  if (found == staged.end()) {
+    const auto written = [&](const DirectOutput& d) { return d.root == root; };
+    staged.push_back({root, std::ranges::any_of(plan->direct, written), nullptr, 0, nullptr});
+    found = staged.end() - 1;
+  }
+  outside.push_back(operand);
+  staged_at.push_back(uint32_t(found - staged.begin()));
 }
 
 void PlanState::set_base(std::byte* to) {
@@ -42,7 +56,8 @@ void PlanState::set_base(std::byte* to) {
 }
 
 Context::Context(const Facts& facts)
-    : data(facts.program->values.size(), nullptr), children_(facts.children.size()) {
+    : data(facts.program->values.size(), nullptr), on_device(data.size(), false),
+      children_(facts.children.size()) {
   bool staged = false;
   for (size_t s = 0; s < facts.program->stages.size(); ++s) staged |= !facts.segment(s);
   for (ValueId v : facts.program->inputs) staged |= !facts.is_tensor(v);

@@ -29,13 +29,29 @@ class Buffer {
 struct NodeState {
   std::vector<std::unique_ptr<StepState>> states;  // of each step; may be null
   std::unique_ptr<Selection> selection;            // of a varying node, at the actual dims
-  Buffer workspace;                                // when that needs more than was planned
+  std::shared_ptr<void> workspace;                 // when that needs more than was planned
+};
+
+// A value outside the arena as a device with memory of its own sees it.
+struct Staged {
+  ValueId root = -1;
+  bool written = false;                  // by the plan's nodes; else read
+  std::shared_ptr<void> memory;          // of the device, for a value that lies on the host
+  size_t capacity = 0;
+  void* address = nullptr;               // in this run
+};
+
+// A walk of the plan's nodes with the staged values at these addresses.
+struct RecordedWalk {
+  std::vector<void*> addresses;
+  std::unique_ptr<Recording> recording;  // null: seen once
 };
 
 // A Plan ready to run in one Context.
 struct PlanState {
   explicit PlanState(PlanPtr plan);
   void set_base(std::byte* to);
+  void add_outside(uint32_t operand, ValueId root);
 
   PlanPtr plan;
   std::byte* base = nullptr;             // of the plan's share of the arena
@@ -43,6 +59,12 @@ struct PlanState {
   std::vector<uint32_t> outside;         // their places in `operands`
   std::vector<NodeState> nodes;
   std::vector<int64_t> actual;           // numbers that the varying nodes were selected for
+
+  // --- on a device with a Queue ---
+  std::vector<Staged> staged;            // distinct roots among `outside`
+  std::vector<uint32_t> staged_at;       // of each of `outside`: its index there
+  std::vector<RecordedWalk> walks;       // most recently used first
+  bool recordable = true;
 };
 
 class Context {
@@ -57,6 +79,7 @@ class Context {
   PlanKey first_key;                       // of first_plan: repeated runs need no lookup
   PlanPtr first_plan;
   std::vector<void*> data;                 // of each root outside the arena
+  std::vector<bool> on_device;             // of each of them: the host cannot read it
   std::vector<RunValue> values;            // of each value that is no Segment's
   std::vector<Buffer> buffers[2];          // of each value; loops alternate between two
   std::vector<Number> symbols, numbers;    // actual ones, of a program with capacities

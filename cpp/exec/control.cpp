@@ -40,7 +40,7 @@ bool truth_of(const Tensor& tensor, const char* what) {
 void run_if(Runner& runner, const If& stage) {
   const bool taken = truth_of(runner.tensor(stage.condition), "the condition of an If");
   std::vector<RunValue> captures;
-  for (ValueId v : stage.captures) captures.push_back(runner.value(v));
+  for (ValueId v : stage.captures) captures.push_back(runner.resident_value(v));
   std::vector<Input> inputs;
   for (const RunValue& value : captures) inputs.push_back(runner.as_input(value));
   BranchSink sink(runner, stage);

@@ -15,6 +15,7 @@ struct Counters {
   std::atomic<int64_t> host_calls{0};          // Host stages run, each enters Python once
   std::atomic<int64_t> dynamic_allocations{0}; // buffers of stage results and states
   std::atomic<int64_t> state_growths{0};       // state buffers copied into larger ones
+  std::atomic<int64_t> recordings{0};          // walks kept for replay (CUDA graphs)
   std::atomic<int64_t> arena_bytes{0};         // the largest arena of one Context
   std::atomic<int64_t> contexts{0};
   std::atomic<int64_t> bind_ns{0};             // without the creation of primitives

@@ -14,6 +14,10 @@ namespace rlx {
 
 struct Executable::Pool {
   struct Entry {
+    ~Entry() {
+      if (queue) queue->drain();
+    }
+    std::unique_ptr<Queue> queue;
     std::unique_ptr<Arena> arena;
     std::unique_ptr<Context> context;
     uint64_t random[2] = {};  // the Philox counter; faults that kernels found
@@ -48,6 +52,9 @@ struct Executable::Lease {
     lock.unlock();
     entry = std::make_unique<Pool::Entry>();
     try {
+      // Contexts draw from distant parts of the random stream, each process from others.
+      entry->random[0] = (number << 48) ^ (uint64_t{std::random_device{}()} << 16);
+      entry->queue = shared.device->make_queue(entry->random[0]);
       entry->arena = shared.device->make_arena();
       entry->context = std::make_unique<Context>(executable.main_->facts);
     } catch (...) {
@@ -55,8 +62,6 @@ struct Executable::Lease {
       --pool.made;
       throw;
     }
-    // Contexts draw from distant parts of the random stream, each process from others.
-    entry->random[0] = (number << 48) ^ (uint64_t{std::random_device{}()} << 16);
     ++shared.counters.contexts;
   }
 
@@ -118,14 +123,16 @@ void Executable::notice_fork() {
 }
 
 void Executable::run(std::span<const Input> inputs, OutputSink& sink, StringTable* strings,
-                     State* state, Observer* observer) {
+                     State* state, Observer* observer, void* stream) {
   notice_fork();
   const ActiveRun active(shared_.threads);
   std::optional<State::Use> use;
   if (state) use.emplace(*state);
   const Lease lease(*this, sink);
-  RunShared run{*lease.entry->arena, lease.entry->random, active.threads(), strings, state,
-                observer};
+  const auto& entry = *lease.entry;
+  if (entry.queue) entry.queue->use(stream);
+  RunShared run{*entry.arena, entry.queue.get(), lease.entry->random, active.threads(), strings,
+                state, observer};
   ++shared_.counters.runs;
   Runner(*main_, *lease.entry->context, run, 0, sink).run(inputs);
 }
@@ -137,8 +144,10 @@ void Executable::prepare(std::span<const Input> inputs) {
   } sink;
   notice_fork();
   const Lease lease(*this, sink);
-  RunShared run{*lease.entry->arena, lease.entry->random, shared_.threads, nullptr, nullptr,
-                nullptr};
+  const auto& entry = *lease.entry;
+  if (entry.queue) entry.queue->use(nullptr);
+  RunShared run{*entry.arena, entry.queue.get(), lease.entry->random, shared_.threads, nullptr,
+                nullptr, nullptr};
   Runner(*main_, *lease.entry->context, run, 0, sink).bind_inputs(inputs);
 }
 

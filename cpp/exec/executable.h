@@ -19,6 +19,7 @@ struct ExecOptions {
   int max_contexts = 0;                       // runs at the same time; 0: enough for the cores
   size_t memory_limit = SIZE_MAX;             // of one arena; a larger plan is an Error
   bool check_memory = false;                  // poison and canaries around every value
+  bool record = true;                         // replay repeated work, where the device can
   std::string force = {};                     // a rung to insist on
 };
 
@@ -57,13 +58,15 @@ class Executable {
   // Inputs in the program's order; `strings` (needed by programs with strings) holds the ids of
   // string inputs and gets those of outputs. Throws Error, Respecialise, or what a hook throws;
   // the Executable stays usable.
+  // `stream`: the caller's, of a device with Queues; null: one of the Context's own.
   void run(std::span<const Input> inputs, OutputSink& sink, StringTable* strings = nullptr,
-           State* state = nullptr, Observer* observer = nullptr);
+           State* state = nullptr, Observer* observer = nullptr, void* stream = nullptr);
 
   // Binds the first stage for such inputs without running it; symbols that are elements need data.
   void prepare(std::span<const Input> inputs);
 
   const Unit& main() const { return *main_; }
+  const Device& device() const { return *shared_.device; }
   const Counters& counters() const { return shared_.counters; }
   const StringTable& constant_strings() const { return shared_.strings; }
   const Packs& packs() const { return *shared_.packs; }

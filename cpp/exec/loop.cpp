@@ -19,7 +19,7 @@ class LoopRun final : public OutputSink {
   LoopRun(Runner& runner, const Loop& stage)
       : runner_(runner), stage_(stage), body_(*stage.body),
         carried_(runner, stage.carried, stage.outputs), stacks_(size_t(stage.scans)) {
-    for (ValueId v : stage.captures) captures_.push_back(runner.value(v));
+    for (ValueId v : stage.captures) captures_.push_back(runner.resident_value(v));
   }
 
   void run() {

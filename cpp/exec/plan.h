@@ -66,6 +66,7 @@ struct Plan {
   std::vector<Operand> operands;         // each node's inputs, then its outputs
   std::vector<DirectOutput> direct;
   std::vector<Kept> kept;                // alive after this stage
+  std::vector<std::shared_ptr<const void>> uploads;  // weights as the device has them
   plan::Storage storage;
   size_t arena_bytes = 0;                // this stage needs
   size_t kept_end = 0;                   // end of the highest kept block

@@ -1,6 +1,7 @@
 // Walks the stages of a program and runs the nodes of its segments.
 #include "exec/run.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "exec/canary.h"
@@ -49,8 +50,10 @@ void Runner::enter_state(State& state) {
   state.reserve(plan_->numbers, counters());
   for (size_t i = 0; i < program.states.size(); ++i) {
     const StatePair& pair = program.states[i];
-    context_.data[size_t(program.inputs[size_t(pair.input)])] = state.data(i);
-    context_.data[size_t(program.outputs[size_t(pair.output)])] = state.data(i);
+    for (ValueId v : {program.inputs[size_t(pair.input)], program.outputs[size_t(pair.output)]}) {
+      context_.data[size_t(v)] = state.data(i);
+      context_.on_device[size_t(v)] = shared_.queue != nullptr;
+    }
   }
 }
 
@@ -88,8 +91,10 @@ void Runner::run_segment() {
     void* memory = sink_.tensor(direct.output, value.dtype,
                                 facts().has_capacity ? shape : direct.shape);
     context_.data[size_t(direct.root)] = memory ? memory : no_elements;
+    context_.on_device[size_t(direct.root)] = sink_.on_device();
   }
   if (facts().has_capacity) reselect(state);
+  if (shared_.queue) return run_queued(state);
   for (uint32_t i : state.outside) {
     state.operands[i] = context_.data[size_t(plan.operands[i].root)];
   }
@@ -99,8 +104,9 @@ void Runner::run_segment() {
 
 void Runner::run_nodes(PlanState& state) {
   const Plan& plan = *plan_;
-  const bool check = unit_.shared.options.check_memory;
+  Queue* const queue = shared_.queue;
   Observer* const observer = shared_.observer;
+  const bool check = unit_.shared.options.check_memory && unit_.shared.device->arena_is_visible();
   const MemoryCheck memory(plan, state.base);
   size_t t = 0;
   try {
@@ -110,25 +116,43 @@ void Runner::run_nodes(PlanState& state) {
       const Selection& selection = own.selection ? *own.selection : node.selection;
       if (check) memory.before(t);
       RunArgs args{.operands = state.operands.data() + node.first_operand,
-                   .workspace = own.workspace.data() ? own.workspace.data()
-                                                     : state.base + node.workspace_offset,
+                   .workspace = own.workspace ? own.workspace.get()
+                                              : state.base + node.workspace_offset,
                    .state = nullptr,
                    .threads = plan.threads,
-                   .stream = nullptr,
-                   .random = shared_.random};
+                   .stream = queue ? queue->stream() : nullptr,
+                   .random = queue ? queue->random() : shared_.random};
+      if (queue) queue->name_node(title_of(*node.node));
       for (size_t s = 0; s < selection.steps.size(); ++s) {
         args.state = own.states[s].get();
         if (observer) observer->begin_step();
         selection.steps[s].body->run(args);
+        if (observer && queue) queue->synchronize();
         if (observer) observer->end_step(t, s);
       }
-      if (observer) observer->end_node(t, args.operands);
+      if (observer) show_node(*observer, t, args.operands);
       if (check) memory.after(t);
     }
   } catch (Error& error) {
     name_origin(error, *facts().program, plan.nodes[t].node->origin);
     throw;
   }
+}
+
+void Runner::show_node(Observer& observer, size_t t, void* const* operands) {
+  if (!shared_.queue) return observer.end_node(t, operands);
+  const Node& node = *plan_->nodes[t].node;
+  const std::vector<Number> bounds = bounds_of(facts(), plan_->symbols, plan_->numbers);
+  std::vector<TensorDesc> descs;
+  describe_node(facts(), node, {plan_->numbers, bounds}, {}, descs);
+  std::vector<Tensor> copies;
+  std::vector<void*> addresses(descs.size(), nullptr);
+  for (size_t i = node.inputs.size(); i < descs.size(); ++i) {
+    if (descs[i].dtype == DType::none || !operands[i]) continue;
+    copies.push_back(on_host({descs[i].dtype, descs[i].shape, operands[i], nullptr, true}));
+    addresses[i] = copies.back().data;
+  }
+  observer.end_node(t, addresses.data());
 }
 
 // Within a capacity the plan stays: only the nodes whose sizes changed get other steps.
@@ -157,26 +181,40 @@ void Runner::reselect(PlanState& state) {
       own.states.push_back(step.body->make_state());
     }
     const size_t planned = node.selection.workspace, needed = own.selection->workspace;
-    own.workspace = {};
-    if (needed > planned) own.workspace.reserve(needed, counters());
+    own.workspace = nullptr;
+    if (needed > planned) {
+      own.workspace = unit_.shared.device->allocate(needed);
+      ++counters().dynamic_allocations;
+    }
     ++counters().reselections;
   }
+  state.walks.clear();
   state.actual = std::move(actual);
 }
 
 void Runner::copy_outputs() {
   const Program& program = *facts().program;
+  bool fetched = false;
   for (size_t j = 0; j < program.outputs.size(); ++j) {
-    if (!facts().copied[j] || !sink_.wanted(j)) continue;
+    const bool late = std::ranges::count(late_, int32_t(j)) > 0;
+    if (!(facts().copied[j] || late) || !sink_.wanted(j)) continue;
     const ValueId v = program.outputs[j];
     if (!facts().is_tensor(v)) {
       sink_.value(j, value(v));
       continue;
     }
-    const Tensor source = tensor(v);
+    const Tensor source = resident(v);
     void* memory = sink_.tensor(j, source.dtype, source.shape);
-    if (const size_t bytes = source.bytes()) std::memcpy(memory, source.data, bytes);
+    const size_t bytes = source.bytes();
+    if (bytes == 0) continue;
+    if (shared_.queue && (source.on_device || sink_.on_device())) {
+      shared_.queue->copy(memory, source.data, bytes);
+      fetched = fetched || !sink_.on_device();
+    } else {
+      std::memcpy(memory, source.data, bytes);
+    }
   }
+  if (fetched) shared_.queue->synchronize();
 }
 
 std::span<const Number> Runner::numbers() const {
@@ -184,7 +222,9 @@ std::span<const Number> Runner::numbers() const {
   return plan_->numbers;
 }
 
-Tensor Runner::tensor(ValueId v) const {
+Tensor Runner::tensor(ValueId v) const { return on_host(resident(v)); }
+
+Tensor Runner::resident(ValueId v) const {
   const ValueId root = facts().root[size_t(v)];
   const Value& declared = facts().value(v);
   Tensor tensor{declared.dtype, {}, nullptr, nullptr};
@@ -202,10 +242,18 @@ Tensor Runner::tensor(ValueId v) const {
     return tensor;
   }
   tensor.data = context_.data[size_t(root)];
+  tensor.on_device = context_.on_device[size_t(root)];
   for (const Kept& k : plan_->kept) {
-    if (k.root == root) tensor.data = shared_.arena.base() + base_ + k.offset;
+    if (k.root != root) continue;
+    tensor.data = shared_.arena.base() + base_ + k.offset;
+    tensor.on_device = shared_.queue != nullptr;
   }
   return tensor;
+}
+
+RunValue Runner::resident_value(ValueId v) const {
+  if (facts().is_tensor(v)) return resident(v);
+  return context_.values[size_t(facts().root[size_t(v)])];
 }
 
 RunValue Runner::value(ValueId v) const {
@@ -214,7 +262,9 @@ RunValue Runner::value(ValueId v) const {
 }
 
 Input Runner::as_input(const RunValue& value) const {
-  if (const auto* t = std::get_if<Tensor>(&value)) return {t->dtype, t->shape, t->data};
+  if (const auto* t = std::get_if<Tensor>(&value)) {
+    return {t->dtype, t->shape, t->data, nullptr, true, t->on_device};
+  }
   Input container;
   container.value = &value;
   return container;
@@ -224,10 +274,14 @@ void* Runner::result(ValueId v, const Dims& shape) {
   const DType dtype = facts().value(v).dtype;
   Tensor tensor{dtype, shape, nullptr, nullptr};
   const int32_t output = facts().direct_output[size_t(v)];
-  tensor.data = output >= 0 ? sink_.tensor(size_t(output), dtype, shape)
-                            : buffer(v).reserve(tensor.bytes(), counters());
+  // Stages other than Segments write host memory; what belongs on the device follows at the end.
+  if (output >= 0 && sink_.on_device()) late_.push_back(output);
+  tensor.data = output >= 0 && !sink_.on_device()
+                    ? sink_.tensor(size_t(output), dtype, shape)
+                    : buffer(v).reserve(tensor.bytes(), counters());
   if (!tensor.data) tensor.data = no_elements;
   context_.data[size_t(v)] = tensor.data;
+  context_.on_device[size_t(v)] = false;
   context_.values[size_t(v)] = tensor;
   return tensor.data;
 }
@@ -241,6 +295,7 @@ void Runner::define(ValueId v, RunValue value) {
       return;
     }
     context_.data[size_t(v)] = tensor->data ? tensor->data : no_elements;
+    context_.on_device[size_t(v)] = false;
   }
   context_.values[size_t(v)] = std::move(value);
 }

@@ -16,6 +16,7 @@ class State;
 // What a run and the runs of its subgraphs share.
 struct RunShared {
   Arena& arena;
+  Queue* queue;  // null when steps work on the host's memory
   uint64_t* random;
   int threads;
   StringTable* strings;
@@ -33,9 +34,13 @@ class Runner {
   void bind_inputs(std::span<const Input> inputs);
 
   // --- for the stages ---
-  // A tensor as it is now: borrowed memory at its present shape.
+  // A tensor as it is now, at its present shape: borrowed memory, or on the host a copy of what
+  // the device holds.
   Tensor tensor(ValueId v) const;
   RunValue value(ValueId v) const;
+  // The same without a copy, wherever it lies.
+  Tensor resident(ValueId v) const;
+  RunValue resident_value(ValueId v) const;
   Input as_input(const RunValue& value) const;
   // Memory for a tensor that the present stage makes: the caller's, if it is an output.
   void* result(ValueId v, const Dims& shape);
@@ -57,6 +62,8 @@ class Runner {
  private:
   void enter_state(State& state);
   void check_input(size_t i, const Input& input);
+  std::vector<Input> readable(std::span<const Input> inputs, std::vector<Tensor>& copies) const;
+  Number number_of(const Symbol& symbol) const;
   PlanPtr first_plan(std::span<const Input> inputs);
   PlanPtr next_plan();
   void check_made(size_t stage) const;
@@ -66,9 +73,17 @@ class Runner {
   void run_stage(const Stage& stage);
   void run_segment();
   void run_nodes(PlanState& state);
+  // queued.cpp: the same on a device with memory of its own.
+  void run_queued(PlanState& state);
+  bool stage_values(PlanState& state);
+  void play(PlanState& state);
+  std::unique_ptr<Recording> record(PlanState& state);
+  Tensor on_host(Tensor tensor) const;
+  void show_node(Observer& observer, size_t t, void* const* operands);
   void reselect(PlanState& state);
   void copy_outputs();
   BindRequest bind_request() const;
+  const char* title_of(const Node& node) const;
 
   Unit& unit_;
   Context& context_;
@@ -76,6 +91,7 @@ class Runner {
   size_t base_;
   OutputSink& sink_;
   PlanPtr plan_;
+  std::vector<int32_t> late_;  // outputs of the device that a stage has made on the host
 };
 
 }  // namespace rlx

@@ -1,4 +1,5 @@
 // From inputs to a Plan: checks, keys, symbols, and the bind of what was not seen before.
+#include <algorithm>
 #include <bit>
 #include <chrono>
 
@@ -57,6 +58,9 @@ void Runner::bind_inputs(std::span<const Input> inputs) {
   context_.key.clear();
   context_.key.push_back(shared_.threads * 2 + (shared_.state != nullptr));
   for (size_t i = 0; i < inputs.size(); ++i) check_input(i, inputs[i]);
+  std::vector<Tensor> copies;
+  std::vector<Input> read;
+  if (std::ranges::any_of(inputs, &Input::on_device)) inputs = read = readable(inputs, copies);
   if (facts().has_capacity) {
     plan_capacities(inputs);
   } else {
@@ -68,6 +72,24 @@ void Runner::bind_inputs(std::span<const Input> inputs) {
     }
   }
   plan_ = first_plan(inputs);
+}
+
+// The inputs with host copies of those on the device whose elements are numbers of the program.
+std::vector<Input> Runner::readable(std::span<const Input> inputs,
+                                    std::vector<Tensor>& copies) const {
+  std::vector<Input> read(inputs.begin(), inputs.end());
+  for (int32_t s : facts().input_symbols) {
+    const Symbol& symbol = facts().program->symbols[size_t(s)];
+    const int32_t at = facts().input_at[size_t(facts().root[size_t(symbol.value)])];
+    if (symbol.kind != Symbol::Kind::element || at < 0) continue;
+    Input& input = read[size_t(at)];
+    if (!input.on_device) continue;
+    copies.push_back(on_host({input.dtype, Dims(input.shape), const_cast<void*>(input.data),
+                              nullptr, true}));
+    input.data = copies.back().data;
+    input.on_device = false;
+  }
+  return read;
 }
 
 // Dims go into the key; those that the program fixes are compared here.
@@ -106,6 +128,7 @@ void Runner::check_input(size_t i, const Input& input) {
   }
   // Steps take void* for all operands and do not write to inputs.
   context_.data[size_t(v)] = const_cast<void*>(input.data ? input.data : no_elements);
+  context_.on_device[size_t(v)] = input.on_device;
   if (!context_.values.empty()) context_.values[size_t(v)] = Tensor{};
 }
 
@@ -178,6 +201,23 @@ PlanPtr Runner::first_plan(std::span<const Input> inputs) {
   return context_.first_plan = std::move(plan);
 }
 
+Number Runner::number_of(const Symbol& symbol) const {
+  const Tensor source = resident(symbol.value);
+  if (symbol.kind == Symbol::Kind::dim) return integer(source.shape[size_t(symbol.index)]);
+  if (symbol.index >= element_count(source.shape)) {
+    throw Error(ErrorKind::input, "value '" + facts().value(symbol.value).name + "': element " +
+                                      std::to_string(symbol.index) + " is needed")
+        .expected_got("more elements", text_of(source.shape));
+  }
+  if (!source.on_device) return read_number(source.dtype, source.data, symbol.index);
+  alignas(16) std::byte element[16];
+  const size_t size = size_of(source.dtype);
+  const auto* from = static_cast<const std::byte*>(source.data) + size_t(symbol.index) * size;
+  shared_.queue->copy(element, from, size);
+  shared_.queue->synchronize();
+  return read_number(source.dtype, element, 0);
+}
+
 // The numbers that the stage just run has made known lead to the plan of the next.
 PlanPtr Runner::next_plan() {
   const Program& program = *facts().program;
@@ -186,17 +226,7 @@ PlanPtr Runner::next_plan() {
   context_.key.clear();
   for (int32_t s : facts().stage_symbols[stage]) {
     const Symbol& symbol = program.symbols[size_t(s)];
-    const Tensor source = tensor(symbol.value);
-    Number n;
-    if (symbol.kind == Symbol::Kind::dim) {
-      n = integer(source.shape[size_t(symbol.index)]);
-    } else if (symbol.index < element_count(source.shape)) {
-      n = read_number(source.dtype, source.data, symbol.index);
-    } else {
-      throw Error(ErrorKind::input, "value '" + facts().value(symbol.value).name + "': element " +
-                                        std::to_string(symbol.index) + " is needed")
-          .expected_got("more elements", text_of(source.shape));
-    }
+    const Number n = number_of(symbol);
     fresh.push_back({s, n});
     context_.key.push_back(key_of(n, symbol.is_float));
     if (facts().has_capacity) context_.symbols[size_t(s)] = n;

@@ -55,7 +55,7 @@ class ScanRun final : public OutputSink {
       : runner_(runner), stage_(stage), body_(*stage.body),
         carried_(runner, stage.states, stage.outputs),
         slices_(stage.scan_inputs.size()), outputs_(stage.output_axes.size()) {
-    for (ValueId v : stage.captures) captures_.push_back(runner.value(v));
+    for (ValueId v : stage.captures) captures_.push_back(runner.resident_value(v));
     for (ValueId v : stage.scan_inputs) scanned_.push_back(runner.tensor(v));
   }
 

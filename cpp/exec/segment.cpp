@@ -121,15 +121,19 @@ class SegmentBinder {
   void place_operands(size_t t) {
     const Node& node = segment_.nodes[t];
     plan_.nodes[t].first_operand = uint32_t(plan_.operands.size());
-    for (ValueId v : node.inputs) plan_.operands.push_back(operand(v));
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const bool unread = i < 64 && plan_.nodes[t].selection.unread >> i & 1;
+      plan_.operands.push_back(unread ? Operand{} : operand(node.inputs[i]));
+    }
     for (ValueId v : node.outputs) plan_.operands.push_back(operand(v));
   }
 
-  Operand operand(ValueId v) const {
+  Operand operand(ValueId v) {
     if (v < 0) return {};
     const ValueId root = facts_.root[size_t(v)];
     if (facts_.is_constant(v)) {
-      return {Operand::Place::constant, root, 0, facts_.constant(v).data};
+      plan_.uploads.push_back(request_.device.upload(facts_.constant(v)));
+      return {Operand::Place::constant, root, 0, plan_.uploads.back().get()};
     }
     if (plan_.storage.block_of[size_t(root)] >= 0) {
       return {Operand::Place::arena, root, plan_.storage.offset_of(root), nullptr};

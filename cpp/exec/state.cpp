@@ -2,7 +2,6 @@
 #include "exec/state.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/error.h"
 
@@ -18,12 +17,12 @@ struct Rows {
   size_t outer, inner;
 };
 
-void copy_rows(const Rows& rows, int64_t length, const void* from, int64_t from_extent, void* to,
-               int64_t to_extent) {
+void copy_rows(const Device& device, const Rows& rows, int64_t length, const void* from,
+               int64_t from_extent, void* to, int64_t to_extent) {
   const size_t bytes = rows.inner * size_t(length);
   if (bytes == 0) return;
   for (size_t r = 0; r < rows.outer; ++r) {
-    std::memcpy(static_cast<char*>(to) + r * rows.inner * size_t(to_extent),
+    device.copy(static_cast<char*>(to) + r * rows.inner * size_t(to_extent),
                 static_cast<const char*>(from) + r * rows.inner * size_t(from_extent), bytes);
   }
 }
@@ -62,7 +61,8 @@ std::optional<Prim> continue_state(const Facts& facts, const Node& node,
               "output '" + facts.value(output).name + "' does not append to its state");
 }
 
-State::State(const Facts& facts) : facts_(facts), entries_(facts.program->states.size()) {
+State::State(const Facts& facts, const Device& device)
+    : facts_(facts), device_(device), entries_(facts.program->states.size()) {
   if (entries_.empty()) throw Error(ErrorKind::input, "the model has no state to keep");
 }
 
@@ -80,15 +80,16 @@ void State::resize(size_t pair, const Dims& shape, int64_t extent, Counters& cou
   Entry& entry = entries_[pair];
   Dims full = shape;
   full[axis(pair)] = extent;
-  Tensor grown = make_tensor(input_value(pair).dtype, full);
+  const DType dtype = input_value(pair).dtype;
+  std::shared_ptr<void> grown = device_.allocate(size_t(element_count(full)) * size_of(dtype));
   ++counters.dynamic_allocations;
   const int64_t length = entry.filled ? shape[axis(pair)] : 0;
   if (length > 0) {
-    const Rows rows(grown.dtype, shape, axis(pair));
-    copy_rows(rows, length, entry.memory.get(), entry.extent, grown.data, extent);
+    const Rows rows(dtype, shape, axis(pair));
+    copy_rows(device_, rows, length, entry.memory.get(), entry.extent, grown.get(), extent);
     ++counters.state_growths;
   }
-  entry.memory = std::move(grown.owner);
+  entry.memory = std::move(grown);
   entry.extent = extent;
 }
 
@@ -106,7 +107,7 @@ void State::fill(size_t pair, const Input& input, Counters& counters) {
   entry.filled = false;
   resize(pair, shape, std::max<int64_t>(length, 1), counters);
   const Rows rows(input.dtype, shape, axis(pair));
-  copy_rows(rows, length, input.data, length, entry.memory.get(), entry.extent);
+  copy_rows(device_, rows, length, input.data, length, entry.memory.get(), entry.extent);
   entry.shape = shape;
   entry.filled = true;
 }
@@ -188,7 +189,7 @@ Tensor State::copy(size_t pair) const {
   if (!entry.filled) throw Error(ErrorKind::input, "the state is empty");
   Tensor tensor = make_tensor(input_value(pair).dtype, entry.shape);
   const Rows rows(tensor.dtype, entry.shape, axis(pair));
-  copy_rows(rows, entry.shape[axis(pair)], entry.memory.get(), entry.extent, tensor.data,
+  copy_rows(device_, rows, entry.shape[axis(pair)], entry.memory.get(), entry.extent, tensor.data,
             entry.shape[axis(pair)]);
   return tensor;
 }

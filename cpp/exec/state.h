@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "backend.h"
 #include "exec/counters.h"
 #include "exec/facts.h"
 #include "exec/numbers.h"
@@ -37,8 +38,9 @@ class State {
     State& state_;
   };
 
-  // Of a program with these facts; throws Error(input) if it has no state pairs.
-  explicit State(const Facts& facts);
+  // Of a program with these facts, in the memory of the device; throws Error(input) if it has no
+  // state pairs.
+  State(const Facts& facts, const Device& device);
 
   // The inputs with those that the State provides; a given one replaces what the State holds.
   std::vector<Input> complete(std::span<const Input> inputs, Counters& counters);
@@ -66,6 +68,7 @@ class State {
   size_t axis(size_t pair) const { return size_t(facts_.program->states[pair].axis); }
 
   const Facts& facts_;
+  const Device& device_;
   std::vector<Entry> entries_;
   std::atomic<bool> busy_{false};
 };

@@ -16,6 +16,7 @@ struct Tensor {
   Dims shape;
   void* data = nullptr;          // dense and row-major
   std::shared_ptr<void> owner;   // null: borrowed from the run
+  bool on_device = false;        // the host cannot read it
   size_t bytes() const { return size_t(element_count(shape)) * size_of(dtype); }
 };
 
@@ -38,6 +39,7 @@ struct Input {
   const void* data = nullptr;
   const RunValue* value = nullptr;
   bool given = true;  // false: an input that a State provides
+  bool on_device = false;
 };
 
 // Where a run puts its outputs.
@@ -46,6 +48,8 @@ class OutputSink {
   virtual ~OutputSink() = default;
   // Dense memory for a tensor output; asked for before it is computed.
   virtual void* tensor(size_t output, DType dtype, std::span<const int64_t> shape) = 0;
+  // Whether tensor() gives memory of the device.
+  virtual bool on_device() const { return false; }
   // A sequence or an optional; its tensors own their memory.
   virtual void value(size_t output, RunValue value) = 0;
   // False: the caller has no use for an output that is only a copy of something it knows.

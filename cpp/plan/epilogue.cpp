@@ -40,8 +40,10 @@ std::optional<Kind> find(std::span<const Named> table, std::string_view name) {
 
 class Matcher {
  public:
-  Matcher(const SelectRequest& request, const Region& region, int first_extra, size_t channel_axis)
-      : request_(request), region_(region), first_extra_(first_extra), channel_(channel_axis) {
+  Matcher(const SelectRequest& request, const Region& region, int first_extra,
+          size_t channel_axis, DType operands)
+      : request_(request), region_(region), first_extra_(first_extra), channel_(channel_axis),
+        operands_(operands) {
     for (ExprId dim : region.shape) shape_.push_back(request.dim(dim));
   }
 
@@ -102,7 +104,7 @@ class Matcher {
     return only_channel ? std::optional(Extent::channel) : std::nullopt;
   }
 
-  // Sets the op's operand if `at` loads an extra float32 input in a named way.
+  // Sets the op's operand if `at` loads an extra input in a named way.
   bool take_operand(int at, EpilogueOp& result) const {
     const RegionOp& o = op(at);
     if (o.kind != RegionOp::Kind::load || o.args[0] == 0 || o.dtype != DType::float32) {
@@ -111,7 +113,7 @@ class Matcher {
     result.operand = first_extra_ + o.args[0] - 1;
     const TensorDesc& desc = request_.inputs[size_t(result.operand)];
     const std::optional<Extent> found = extent(size_t(o.args[0]), desc.shape);
-    if (!found || !desc.contiguous() || desc.dtype != DType::float32) return false;
+    if (!found || !desc.contiguous() || desc.dtype != operands_) return false;
     result.extent = *found;
     return true;
   }
@@ -228,15 +230,16 @@ class Matcher {
   const Region& region_;
   int first_extra_;
   size_t channel_;
+  DType operands_;
   Dims shape_;
 };
 
 }  // namespace
 
 std::optional<Epilogue> match_epilogue(const SelectRequest& request, const RegionPtr& region,
-                                       int first_extra, size_t channel_axis) {
+                                       int first_extra, size_t channel_axis, DType operands) {
   if (!region) return Epilogue{};
-  return Matcher(request, *region, first_extra, channel_axis).chain();
+  return Matcher(request, *region, first_extra, channel_axis, operands).chain();
 }
 
 }  // namespace rlx::plan

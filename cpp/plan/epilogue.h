@@ -28,9 +28,11 @@ struct EpilogueOp {
 
 using Epilogue = std::vector<EpilogueOp>;
 
-// The chain that equals `region`, whose loads 1.. are the inputs from `first_extra` on; nothing
-// when it has another form or another type than float32. A null region is the empty chain.
+// The chain that equals `region`, whose loads 1.. are the inputs from `first_extra` on, stored as
+// `operands`; nothing when it has another form or computes in another type than float32. A null
+// region is the empty chain.
 std::optional<Epilogue> match_epilogue(const SelectRequest& request, const RegionPtr& region,
-                                       int first_extra, size_t channel_axis);
+                                       int first_extra, size_t channel_axis,
+                                       DType operands = DType::float32);
 
 }  // namespace rlx::plan

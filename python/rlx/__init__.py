@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rlx.api import devices, load, run
+    from rlx.api import devices, empty_cache, load, reset, run
     from rlx.dlpack import to_dlpack
     from rlx.errors import (
         DeviceError,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _NAMES = {
-    "rlx.api": ("devices", "load", "run"),
+    "rlx.api": ("devices", "empty_cache", "load", "reset", "run"),
     "rlx.dlpack": ("to_dlpack",),
     "rlx.errors": ("DeviceError", "Error", "InputError", "InternalError", "MemoryLimitError",
                    "ModelError", "StaleHandleError", "UnsupportedError"),
@@ -45,7 +45,8 @@ _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names
 __all__ = [
     "DeviceError", "Error", "Info", "InputError", "InternalError", "MemoryLimitError",
     "ModelError", "Options", "Profile", "Session", "StaleHandleError", "State",
-    "UnsupportedError", "devices", "load", "run", "to_dlpack",
+    "UnsupportedError", "devices", "empty_cache", "load", "reset", "run",
+    "to_dlpack",
 ]
 
 

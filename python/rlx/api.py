@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rlx._load import load_core
+from rlx.errors import InputError
 from rlx.session import Session
 
 _core = load_core()
@@ -73,6 +74,29 @@ def _identity(model: Any) -> tuple | None:
     return None
 
 
+def empty_cache() -> None:
+    """Gives the GPU memory that rlx keeps for reuse back to the driver."""
+    _core.cuda_empty_cache()
+
+
+def reset(device: str = "cuda", *, force: bool = False) -> None:
+    """Destroys a GPU's context and begins anew, e.g. after an illegal address.
+
+    Sessions and arrays on that GPU raise StaleHandleError from then on. Other libraries of the
+    process share the context (PyTorch does), so this asks for force=True. DeviceError where CUDA
+    does not permit it: then only a new process helps.
+    """
+    kind, _, number = device.partition(":")
+    if kind != "cuda" or not (number or "0").isdecimal():
+        raise InputError("only a GPU can be reset", expected="cuda or cuda:N", got=device)
+    if not force:
+        raise InputError("a reset takes the GPU from every library of this process",
+                         remedy="rlx.reset(device, force=True)")
+    with _lock:
+        _sessions.clear()
+    _core.cuda_reset(int(number or 0))
+
+
 def devices() -> list[str]:
-    """The devices that models can run on here, best first; opens no library to find out."""
+    """The devices that models can run on here, best first: "cuda:0" ..., "cpu"."""
     return list(_core.devices())

@@ -43,8 +43,11 @@ def _info(name: str, proto) -> Info:
                 if known else None)
 
 
-def normalise(inputs: Any, graph: LoadedGraph) -> dict[str, Any]:
-    """inputs (dict, sequence in the model's order, or one array) as name -> array or list."""
+def normalise(inputs: Any, graph: LoadedGraph, on_gpu: bool = False) -> dict[str, Any]:
+    """inputs (dict, sequence in the model's order, or one array) as name -> array or list.
+
+    With on_gpu, arrays that lie on a GPU stay there.
+    """
     names = [n for n in graph.inputs if n not in graph.defaults]
     if isinstance(inputs, Mapping):
         given = dict(inputs)
@@ -57,8 +60,29 @@ def normalise(inputs: Any, graph: LoadedGraph) -> dict[str, Any]:
                          expected=f"a dict with {', '.join(names)}", got=type(inputs).__name__)
     else:
         given = {names[0]: inputs}
-    return {name: _input(name, x, graph.inputs.get(name)) for name, x in given.items()
-            if x is not None or name not in graph.defaults}
+    return {name: x if on_gpu and lies_on_gpu(x) else _input(name, x, graph.inputs.get(name))
+            for name, x in given.items() if x is not None or name not in graph.defaults}
+
+
+def lies_on_gpu(x: Any) -> bool:
+    """Whether x says so, by DLPack or the CUDA array interface."""
+    if isinstance(x, np.ndarray) or x is None:
+        return False
+    if hasattr(x, "__dlpack_device__"):
+        return int(x.__dlpack_device__()[0]) == 2
+    return hasattr(x, "__cuda_array_interface__")
+
+
+def on_host(x: Any) -> Any:
+    """x with a copy on the host in place of an array that lies on a GPU."""
+    if not lies_on_gpu(x):
+        return x
+    if hasattr(x, "cpu"):  # PyTorch's
+        x = x.cpu()
+    if not hasattr(x, "numpy"):
+        raise InputError("the model's form depends on the values of an input on the GPU",
+                         remedy="feed it from the host")
+    return x.numpy()
 
 
 def _input(name: str, x: Any, proto) -> Any:

@@ -8,7 +8,9 @@ from rlx.errors import InputError
 
 
 # What `force` may name: implementations that are chosen among by speed.
-RUNGS = ("gemm", "plain", "direct", "depthwise", "onednn")
+RUNGS = ("gemm", "plain", "direct", "depthwise", "onednn", "cublaslt", "cublaslt + region",
+         "cudnn", "cudnn + region", "kernel")
+MODES = ("graph", "stream")
 _LARGEST = {"threads": 2**31 - 1, "plan_cache_bytes": 2**63 - 1, "memory_limit": 2**63 - 1}
 
 
@@ -22,6 +24,8 @@ class Options:
     force: a rung (of RUNGS, see Session.explain) to insist on where it applies, or "".
     plan_cache_bytes: bound on cached plans of one Session.
     memory_limit: bytes that a plan's arena may take, 0 for no limit; MemoryLimitError above it.
+    tf32: whether float32 products and convolutions on CUDA may round their operands to TF32.
+    mode: how CUDA runs are done: "graph" records and replays them, "stream" launches each time.
     """
 
     device: str = "auto"
@@ -30,6 +34,8 @@ class Options:
     force: str = ""
     plan_cache_bytes: int = 64 << 20
     memory_limit: int = 0
+    tf32: bool = True
+    mode: str = "graph"
 
     @classmethod
     def of(cls, **given) -> Options:
@@ -48,6 +54,9 @@ class Options:
         if given.get("force", "") not in ("", *RUNGS):
             raise InputError("option 'force' names no rung", expected=", ".join(RUNGS),
                              got=repr(given["force"]))
+        if given.get("mode", "graph") not in MODES:
+            raise InputError("option 'mode' is unknown", expected=" or ".join(MODES),
+                             got=given["mode"])
         for name, largest in _LARGEST.items():
             if not 0 <= given.get(name, 0) <= largest:
                 raise InputError(f"option {name!r} is out of range",

@@ -33,7 +33,7 @@ class Session:
 
     def __init__(self, model: Any, **options: Any):
         self.options = Options.of(**options)
-        self._device = _core.make_device(self.options.device)
+        self._device = _core.make_device(self.options.device, self.options.tf32)
         # Loaded with the first model: it would double the time of `import rlx`.
         from rlx import compiler
         self._compiler = compiler
@@ -66,25 +66,29 @@ class Session:
         return self._device.name
 
     def run(self, inputs: Any, out: dict[str, np.ndarray] | None = None, *,
-            state: State | None = None) -> dict[str, Any]:
+            state: State | None = None, outputs: str = "host",
+            stream: int | None = None) -> dict[str, Any]:
         """Runs the model once: output name -> ndarray (list for a sequence, None if absent).
 
         inputs: dict by name, sequence in the model's order, or the one array. Values may be
         NumPy arrays or anything with DLPack, the array interface or the buffer protocol.
         out: arrays of the right shape and dtype to write outputs to, by name.
         state: keeps growing values between runs, see `state`.
+        On a GPU, inputs may lie there; with outputs="device" the results stay there, as
+        DeviceArrays for any DLPack library. Such a run is put on `stream` (a handle; CUDA's
+        default stream unless given) and may still be going on when this returns.
         Raises InputError for a wrong name, dtype, rank or shape, naming it.
         """
         fast = self._fast
-        if fast is not None and state is None and type(inputs) is dict:
+        if fast is not None and type(inputs) is dict and state is None:
             try:
-                return fast.run(inputs, out)
+                return fast.run(inputs, out, None, outputs, stream)
             except (_core.NotArray, _core.Respecialise):
                 pass  # the slow way converts, or imports under another assumption
-        given = feeds.normalise(inputs, self._model.graph)
+        given = feeds.normalise(inputs, self._model.graph, self.device != "cpu")
         self._check_open()
         if state is None:
-            return self._run(given, out)
+            return self._settle(given, out, outputs, stream)[2]
         if state.session is not self:
             raise InputError("the state belongs to another Session")
         return state.run(given, out)
@@ -110,16 +114,14 @@ class Session:
         self._check_open()
         return State(self, pairs, axis, capacity)
 
-    def _run(self, given: dict[str, Any], out: Any) -> dict[str, Any]:
-        return self._settle(given, out)[2]
-
-    def _settle(self, given: dict[str, Any], out: Any = None) -> tuple[Any, Any, dict[str, Any]]:
+    def _settle(self, given: dict[str, Any], out: Any = None, outputs: str = "host",
+                stream: int | None = None) -> tuple[Any, Any, dict[str, Any]]:
         """The facts and the executable that hold for these inputs, and the results of a run."""
         denied: frozenset[str] = frozenset()
         while True:
             facts, executable = self._specialise(given, denied)
             try:
-                return facts, executable, executable.run(given, out)
+                return facts, executable, executable.run(given, out, None, outputs, stream)
             except _core.Respecialise as failed:
                 if failed.args[0] in denied:
                     raise
@@ -154,7 +156,7 @@ class Session:
                 facts = self._compiler.Facts(**known, fed=fed, denied=denied)
                 x = self._executable(facts, (name,)).run(given)[name]
             elif given.get(name) is not None:
-                x = given[name]
+                x = feeds.on_host(given[name]) if kind == "value" else given[name]
             elif ("presence", name) in self._needs or name in graph.defaults:
                 continue  # an absent optional has none of them, a default knows its own
             else:
@@ -179,7 +181,8 @@ class Session:
             found = _core.Executable(program, self._device, self._packs,
                                      threads=self.options.threads, force=self.options.force,
                                      plan_cache_bytes=self.options.plan_cache_bytes,
-                                     memory_limit=self.options.memory_limit)
+                                     memory_limit=self.options.memory_limit,
+                                     record=self.options.mode == "graph")
             self._imports += 1
             self._compiled[key] = found
             while len(self._compiled) > SPECIALISATIONS:

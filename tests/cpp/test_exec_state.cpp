@@ -78,7 +78,7 @@ const Test within_capacity{"state: sizes within a capacity need no plan", [] {
 const Test appends{"state: the past is appended to and not copied", [] {
   Growing g;
   Executable exe(g.toy.done(), std::make_shared<ToyDevice>(), nullptr, {.check_memory = true});
-  State state(exe.main().facts);
+  State state(exe.main().facts, exe.device());
   float sum = 0;
   const void* buffer = nullptr;
   for (int t = 0; t < 11; ++t) {
@@ -103,7 +103,7 @@ const Test appends{"state: the past is appended to and not copied", [] {
 const Test starts_from{"state: a given past replaces what the State holds", [] {
   Growing g;
   Executable exe(g.toy.done(), std::make_shared<ToyDevice>());
-  State state(exe.main().facts);
+  State state(exe.main().facts, exe.device());
   const Array other = floats({3}, {0, 0, 0}), fresh = floats({2, 1, 1}, {1, 2});
   auto got = run(exe, {floats({2, 2, 1}, {10, 20, 30, 40}), fresh, other}, &state);
   check_equal(data_of(got[1]), Floats{31, 72});
@@ -121,7 +121,7 @@ const Test refuses{"state: what cannot be appended is refused", [] {
   move.parts[0].offsets[1] = move.parts[1].extents[1];  // past behind fresh
   move.parts[1].offsets[1] = move.parts[0].starts[1];
   Executable exe(g.toy.done(), std::make_shared<ToyDevice>());
-  State state(exe.main().facts);
+  State state(exe.main().facts, exe.device());
   check_throws<Error>([&] {
     run(exe, {from_state, floats({2, 1, 1}, {1, 2}), floats({3}, {0, 0, 0})}, &state);
   }, "does not append");

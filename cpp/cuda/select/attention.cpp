@@ -1,11 +1,127 @@
-// Attention: cuDNN where it is present and takes the form, else kernels of our own.
+// Attention: cuDNN where it takes the form, else kernels of our own, which take every form.
+#include <limits>
+
+#include "cuda/libs/dnn.h"
+#include "cuda/libs/libraries.h"
 #include "cuda/select/select.h"
+#include "program/scalar_op.h"
 
 namespace rlx::cuda {
+namespace {
+
+class DnnAttentionBody final : public StepBody {
+ public:
+  std::shared_ptr<const DnnRun> attention;
+  Dnn* library = nullptr;
+  float scale = 1;
+  size_t result = 0;
+  bool bias = false, causal = false;
+
+  void run(const RunArgs& args) const override {
+    float scale_now = scale, infinity = -std::numeric_limits<float>::infinity();
+    void* addresses[7] = {args.operands[0], args.operands[1], args.operands[2],
+                          args.operands[result], &scale_now};
+    size_t count = 5;
+    if (bias) addresses[count++] = args.operands[3];
+    if (causal) addresses[count++] = &infinity;
+    library->run(*attention, {addresses, count}, args.workspace, static_cast<Stream>(args.stream));
+  }
+};
+
+// Whether the score is score + extra, with the extra laid out as its dims say.
+bool is_bias(const Region& score) {
+  if (score.ops.size() != 3 || score.results != std::vector<int>{2}) return false;
+  const RegionOp &a = score.ops[0], &b = score.ops[1], &sum = score.ops[2];
+  const bool loads = a.kind == RegionOp::Kind::load && b.kind == RegionOp::Kind::load;
+  if (!loads || a.args[0] == b.args[0] || sum.kind != RegionOp::Kind::scalar) return false;
+  if (info_of(sum.op).name != std::string_view("add") || score.accesses.size() != 2) return false;
+  const auto& access = score.accesses[1];
+  for (size_t k = 0; k < access.size(); ++k) {
+    const int axis = int(4 - access.size() + k);
+    if (access[k].axis >= 0 && access[k].axis != axis) return false;
+  }
+  return true;
+}
+
+std::vector<int64_t> head_strides(const TensorDesc& t, HeadLayout layout) {
+  const bool first = layout == HeadLayout::bhsd;
+  return {t.strides[0], t.strides[first ? 1 : 2], t.strides[first ? 2 : 1], t.strides[3]};
+}
+
+std::string refusal_of(const Attention& prim, const SelectRequest& request) {
+  const DType dtype = request.inputs[0].dtype;
+  const auto& q = request.inputs[0].shape;
+  if (dtype != DType::float16 && dtype != DType::bfloat16) {
+    return "cuDNN's attention is asked for half types only";
+  }
+  if (q[3] % 8 != 0 || request.inputs[2].shape[3] % 8 != 0 || q[3] > 128 ||
+      request.inputs[2].shape[3] > 128) {
+    return "cuDNN takes head dims up to 128, multiples of 8";
+  }
+  if (prim.causal && request.dim(prim.causal_offset) != 0) return "a causal mask with an offset";
+  if (prim.score && !is_bias(*prim.score)) return "a score that is more than an added mask";
+  if (prim.score && request.inputs[3].dtype != dtype) return "a mask of another type";
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    if (request.inputs[i].count() == 0) return "nothing to attend to";
+    if (!request.inputs[i].contiguous()) return "strided operands";
+  }
+  return request.outputs[0].contiguous() ? "" : "a strided result";
+}
+
+std::optional<Selection> by_library(const Attention& prim, const SelectRequest& request,
+                                    Dnn& library, std::string& refusal) {
+  const auto &q = request.inputs[0], &k = request.inputs[1], &v = request.inputs[2];
+  const auto heads = [](const TensorDesc& t, HeadLayout layout) {
+    return t.shape[layout == HeadLayout::bhsd ? 1 : 2];
+  };
+  const auto rows = [](const TensorDesc& t, HeadLayout layout) {
+    return t.shape[layout == HeadLayout::bhsd ? 2 : 1];
+  };
+  DnnAttention a;
+  a.dtype = q.dtype, a.batch = q.shape[0];
+  a.heads = heads(q, prim.q_layout), a.kv_heads = heads(k, prim.k_layout);
+  a.queries = rows(q, prim.q_layout), a.keys = rows(k, prim.k_layout);
+  a.size = q.shape[3], a.value_size = v.shape[3], a.causal = prim.causal;
+  a.q_strides = head_strides(q, prim.q_layout);
+  a.k_strides = head_strides(k, prim.k_layout);
+  a.v_strides = head_strides(v, prim.v_layout);
+  a.y_strides = head_strides(request.outputs[0], prim.y_layout);
+  if (prim.score) {
+    const TensorDesc& mask = request.inputs[3];
+    a.bias.assign(4 - mask.shape.size(), 1);
+    a.bias.insert(a.bias.end(), mask.shape.begin(), mask.shape.end());
+    a.bias_strides.assign(4, 1);
+    for (size_t d = 4; d-- > 1;) a.bias_strides[d - 1] = a.bias_strides[d] * a.bias[d];
+  }
+  auto body = std::make_shared<DnnAttentionBody>();
+  body->attention = library.attention(a, refusal);
+  if (!body->attention) return std::nullopt;
+  body->library = &library;
+  body->scale = float(prim.scale);
+  body->result = request.inputs.size();
+  body->bias = prim.score != nullptr, body->causal = prim.causal;
+  Selection selection;
+  selection.workspace = Dnn::workspace(*body->attention);
+  selection.rung = "cudnn";
+  selection.reason = "engine " + std::to_string(body->attention->plan->engine);
+  selection.steps.push_back({StepKind::dnn, std::move(body)});
+  return selection;
+}
+
+}  // namespace
 
 Selection select_attention(const Attention& prim, const SelectRequest& request,
                            const Tools& tools) {
-  return select_attention_kernel(prim, request, tools);
+  std::string refusal = refusal_of(prim, request);
+  const bool asked = request.force.empty() || request.force.starts_with("cudnn");
+  if (asked && refusal.empty() && tools.libraries) {
+    if (Dnn* library = tools.libraries->dnn(refusal)) {
+      if (auto found = by_library(prim, request, *library, refusal)) return std::move(*found);
+    }
+  }
+  Selection selection = select_attention_kernel(prim, request, tools);
+  selection.reason = refusal + (selection.reason.empty() ? "" : "; " + selection.reason);
+  return selection;
 }
 
 }  // namespace rlx::cuda

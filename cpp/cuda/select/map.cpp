@@ -20,8 +20,9 @@ std::string element_name(const params::MapBody& body, DType type) {
     return size_of(type) == 16 ? "rlx::C128" : integer_name(size_of(type));
   }
   switch (type) {
-    case DType::float32: case DType::float64: case DType::float16: case DType::bfloat16:
-      return storage_name(type);
+    case DType::float32: case DType::float64: return storage_name(type);
+    case DType::float16: return "rlx::scalar::StoredFloat16";
+    case DType::bfloat16: return "rlx::scalar::StoredBFloat16";
     default: break;
   }
   if (body.types == params::MapTypes::number) {

@@ -4,13 +4,14 @@
 #include "backend.h"
 #include "cuda/jit.h"
 #include "cuda/launch.h"
+#include "cuda/weights.h"
 
 namespace rlx::cuda {
 
-class Libraries;  // libs/libraries.h: cuBLAS, cuBLASLt, cuDNN, each present or a reason
+class Libraries;  // libs/libraries.h: cuBLASLt, cuDNN, each present or a reason
 
 struct DeviceOptions {
-  bool tf32 = true;
+  bool tf32 = true;    // float32 products and convolutions may round their operands to TF32
 };
 
 // What a select function works with; lives as long as the device.
@@ -19,6 +20,7 @@ struct Tools {
   Jit& jit;
   Libraries* libraries;  // null in the emulator: kernels of our own only
   DeviceOptions options;
+  Weights* weights = nullptr;  // forms of constants that are packed for the device; like libraries
 };
 
 // Those that ask a library first call the *_kernel function when none will do.

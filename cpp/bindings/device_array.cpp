@@ -1,0 +1,144 @@
+// Tensors in GPU memory as Python sees them.
+#include "bindings/device_array.h"
+
+#include <pybind11/stl.h>
+
+#include <numeric>
+
+#include "bindings/dlpack.h"
+#include "core/error.h"
+#include "cuda/device.h"
+
+namespace rlx::bindings {
+namespace {
+
+const DLTypeRow& row_of(DType dtype) {
+  for (const DLTypeRow& row : dl_types) {
+    if (row.dtype == dtype) return row;
+  }
+  throw Error(ErrorKind::unsupported,
+              std::string("DLPack has no element type ") + name_of(dtype));
+}
+
+struct Export {  // what a capsule owns
+  DLManagedTensor managed{};
+  std::shared_ptr<DeviceArray> array;
+};
+
+void drop_capsule(PyObject* capsule) {
+  if (!PyCapsule_IsValid(capsule, "dltensor")) return;  // a consumer has taken it
+  auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+  managed->deleter(managed);
+}
+
+// Makes the consumer's stream wait for what makes the contents.
+void order(const DeviceArray& array, const py::object& stream) {
+  if (stream.is_none()) return;
+  const auto wanted = stream.cast<int64_t>();
+  if (wanted < 0) return;  // -1: the consumer takes care
+  auto* consumer = reinterpret_cast<void*>(wanted == 0 ? legacy_stream : uintptr_t(wanted));
+  if (consumer == array.stream) return;
+  cuda::Driver& driver = *cuda::open_gpu(array.ordinal)->driver;
+  const cuda::Event event = driver.make_event(false);
+  driver.record(event, static_cast<cuda::Stream>(array.stream));
+  driver.wait(static_cast<cuda::Stream>(consumer), event);
+  driver.free(event);
+}
+
+py::capsule to_dlpack(const std::shared_ptr<DeviceArray>& array, const py::object& stream,
+                      const py::kwargs&) {
+  order(*array, stream);
+  auto made = std::make_unique<Export>();
+  made->array = array;
+  made->managed.tensor = {array->memory.get(), {dl_cuda, array->ordinal},
+                          int32_t(array->shape.size()), row_of(array->dtype).type,
+                          array->shape.data(), nullptr, 0};
+  made->managed.context = made.get();
+  made->managed.deleter = [](DLManagedTensor* m) { delete static_cast<Export*>(m->context); };
+  const py::capsule capsule(&made.release()->managed, "dltensor", &drop_capsule);
+  return capsule;
+}
+
+py::dict interface_of(const DeviceArray& array) {
+  const char* typestr = row_of(array.dtype).typestr;
+  if (!typestr) throw py::attribute_error("__cuda_array_interface__ has no such element type");
+  py::dict d;
+  d["shape"] = py::tuple(py::cast(array.shape));
+  d["typestr"] = typestr;
+  d["data"] = py::make_tuple(reinterpret_cast<uintptr_t>(array.memory.get()), false);
+  d["version"] = 3;
+  d["stream"] = reinterpret_cast<uintptr_t>(array.stream);
+  return d;
+}
+
+py::object to_numpy(const DeviceArray& array) {
+  const auto host = py::reinterpret_steal<py::object>(new_array(array.dtype, array.shape));
+  const size_t bytes = size_t(element_count(array.shape)) * size_of(array.dtype);
+  void* to = proxy(host.ptr())->data;
+  const py::gil_scoped_release released;
+  array.device->copy(to, array.memory.get(), bytes);
+  return host;
+}
+
+}  // namespace
+
+void* DeviceSink::tensor(size_t output, DType dtype, std::span<const int64_t> shape) {
+  auto array = std::make_shared<DeviceArray>();
+  const Device& device = self_.executable.device();
+  array->dtype = dtype;
+  array->shape.assign(shape.begin(), shape.end());
+  array->memory = device.allocate(size_t(element_count(shape)) * size_of(dtype));
+  array->ordinal = self_.ordinal;
+  array->stream = stream_;
+  array->device = self_.device;
+  void* memory = array->memory.get();
+  arrays_[output] = std::move(array);
+  return memory;
+}
+
+void DeviceSink::value(size_t output, RunValue value) {
+  values_[output] = std::make_unique<RunValue>(std::move(value));
+}
+
+void DeviceSink::long_work() {
+  if (!thread_) thread_ = PyEval_SaveThread();
+}
+
+void DeviceSink::take_gil() {
+  if (thread_) PyEval_RestoreThread(thread_);
+  thread_ = nullptr;
+}
+
+PyObject* DeviceSink::finish() {
+  py::dict dict;
+  for (size_t j = 0; j < arrays_.size(); ++j) {
+    const py::handle name(self_.outputs[j].name);
+    if (arrays_[j]) dict[name] = py::cast(arrays_[j]);
+    if (values_[j]) dict[name] = to_python(*values_[j], nullptr);
+  }
+  return dict.release().ptr();
+}
+
+void register_device_array(py::module_& module) {
+  using namespace py::literals;
+  py::class_<DeviceArray, std::shared_ptr<DeviceArray>>(
+      module, "DeviceArray", "A tensor in GPU memory; any DLPack library can take it.")
+      .def_property_readonly("shape", [](const DeviceArray& a) {
+        return py::tuple(py::cast(a.shape));
+      })
+      .def_property_readonly("ndim", [](const DeviceArray& a) { return a.shape.size(); })
+      .def_property_readonly("dtype", [](const DeviceArray& a) {
+        return py::reinterpret_borrow<py::object>(descr_of(a.dtype));
+      })
+      .def("numpy", &to_numpy, "A copy on the host.")
+      .def("__array__", [](const DeviceArray& a, const py::args&, const py::kwargs&) {
+        return to_numpy(a);
+      })
+      .def("__dlpack__", &to_dlpack, py::kw_only(), "stream"_a = py::none())
+      .def("__dlpack_device__", [](const DeviceArray& a) {
+        return py::make_tuple(dl_cuda, a.ordinal);
+      })
+      .def_property_readonly("__cuda_array_interface__", &interface_of);
+}
+
+}  // namespace rlx::bindings

@@ -1,0 +1,389 @@
+// The CUDA driver behind the interface of cuda/driver.h, each call checked by one function.
+#include "cuda/api/driver.h"
+
+#include <atomic>
+#include <map>
+#include <mutex>
+
+#include "core/error.h"
+#include "core/fork.h"
+#include "cuda/api/driver_table.h"
+#include "cuda/api/loader.h"
+
+namespace rlx::cuda::api {
+namespace {
+
+const DriverTable& table() {
+  static const DriverTable functions(loader().get(Lib::driver));
+  return functions;
+}
+
+// Errors after which every call in the context fails: illegal addresses, launches that failed ...
+bool is_sticky(Result result) {
+  return result == 700 || (result >= 714 && result <= 719) || result == 710 || result == 46;
+}
+
+Error failure(Result result, const char* call) {
+  const char *name = nullptr, *text = nullptr;
+  table().error_name(result, &name);
+  table().error_string(result, &text);
+  return Error(result == 2 ? ErrorKind::memory_limit : ErrorKind::device,
+               std::string(call) + " failed: " + (name ? name : std::to_string(result).c_str()) +
+                   (text ? std::string(", ") + text : ""));
+}
+
+void check_start(Result result, const char* call) {
+  if (result == 0) return;
+  Error error = failure(result, call);
+  error.kind = ErrorKind::device;
+  error.remedy = "rlx doctor";
+  throw error;
+}
+
+void initialise() {
+  static const Result result = table().init(0);
+  check_start(result, "cuInit");
+}
+
+int attribute(DeviceId device, int which) {
+  int value = 0;
+  check_start(table().device_attribute(&value, which, device), "cuDeviceGetAttribute");
+  return value;
+}
+
+DevicePtr address(const void* p) { return reinterpret_cast<DevicePtr>(p); }
+
+template <class To, class From>
+To as(From* handle) { return reinterpret_cast<To>(handle); }
+
+class RealDriver final : public Driver {
+ public:
+  explicit RealDriver(int ordinal) {
+    check_start(cu_.device_get(&device_, ordinal), "cuDeviceGet");
+    char name[128] = "";
+    check_start(cu_.device_name(name, sizeof name, device_), "cuDeviceGetName");
+    info_.ordinal = ordinal;
+    info_.name = name;
+    info_.capability =
+        attribute(device_, capability_major) * 10 + attribute(device_, capability_minor);
+    info_.multiprocessors = attribute(device_, multiprocessor_count);
+    info_.shared_per_block = attribute(device_, shared_per_block_optin);
+    info_.threads_per_multiprocessor = attribute(device_, threads_per_multiprocessor);
+    info_.l2_bytes = size_t(attribute(device_, l2_cache_size));
+    check_start(cu_.device_memory(&info_.memory_bytes, device_), "cuDeviceTotalMem");
+    check_start(cu_.retain(&context_, device_), "cuDevicePrimaryCtxRetain");
+    properties_ = {1, 0, {1, device_}, nullptr, {}};
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+  // Everything made here is gone: nothing must reach the driver any more.
+  void forget(const char* why) {
+    lost_why_ = why;
+    lost_ = true;
+  }
+  DeviceId device() const { return device_; }
+  void make_current() override { enter(); }
+  bool make_current_quietly() noexcept override { return enter_quietly(); }
+  void synchronize_all() override {
+    enter();
+    check(cu_.context_synchronize(), "cuCtxSynchronize");
+  }
+
+  cuda::Module load(std::span<const std::byte> image) override {
+    enter();
+    api::Module module = nullptr;
+    check(cu_.load(&module, image.data(), 0, nullptr, nullptr), "cuModuleLoadDataEx");
+    return as<cuda::Module>(module);
+  }
+  void unload(cuda::Module module) noexcept override {
+    if (enter_quietly()) cu_.unload(as<api::Module>(module));
+  }
+  cuda::Function function(cuda::Module module, const std::string& entry) override {
+    enter();
+    api::Function function = nullptr;
+    check(cu_.get_function(&function, as<api::Module>(module), entry.c_str()),
+          "cuModuleGetFunction");
+    return as<cuda::Function>(function);
+  }
+  void allow_shared(cuda::Function function, uint32_t bytes) override {
+    enter();
+    check(cu_.set_attribute(as<api::Function>(function), attribute_max_dynamic_shared, int(bytes)),
+          "cuFuncSetAttribute");
+  }
+  int blocks_per_multiprocessor(cuda::Function function, uint32_t threads,
+                                uint32_t shared) override {
+    enter();
+    int blocks = 0;
+    check(cu_.occupancy(&blocks, as<api::Function>(function), int(threads), shared),
+          "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+    return blocks;
+  }
+  void launch(cuda::Function function, const LaunchShape& shape,
+              std::span<const std::byte> params, cuda::Stream stream) override;
+
+  void* allocate(size_t bytes) override {
+    enter();
+    DevicePtr memory = 0;
+    check(cu_.allocate(&memory, bytes), "cuMemAlloc");
+    return reinterpret_cast<void*>(memory);
+  }
+  void free(void* memory) noexcept override {
+    if (enter_quietly()) cu_.free(address(memory));
+  }
+  void* allocate_host(size_t bytes) override {
+    enter();
+    void* memory = nullptr;
+    check(cu_.allocate_host(&memory, bytes), "cuMemAllocHost");
+    return memory;
+  }
+  void free_host(void* memory) noexcept override {
+    if (enter_quietly()) cu_.free_host(memory);
+  }
+  void copy(void* to, const void* from, size_t bytes, cuda::Stream stream) override {
+    const auto s = as<api::Stream>(stream);
+    if (!on_device(from)) {
+      check(cu_.copy_in(address(to), from, bytes, s), "cuMemcpyHtoDAsync");
+    } else if (!on_device(to)) {
+      check(cu_.copy_out(to, address(from), bytes, s), "cuMemcpyDtoHAsync");
+    } else {
+      check(cu_.copy_within(address(to), address(from), bytes, s), "cuMemcpyDtoDAsync");
+    }
+  }
+  void fill(void* to, uint8_t value, size_t bytes, cuda::Stream stream) override {
+    enter();
+    check(cu_.fill(address(to), value, bytes, as<api::Stream>(stream)), "cuMemsetD8Async");
+  }
+  bool on_device(const void* memory) override {
+    enter();
+    unsigned type = 0;
+    const Result result = cu_.pointer_attribute(&type, pointer_memory_type, address(memory));
+    return result == 0 && type == memory_type_device;
+  }
+
+  size_t granularity() override {
+    size_t bytes = 0;
+    check(cu_.granularity(&bytes, &properties_, 0), "cuMemGetAllocationGranularity");
+    return bytes;
+  }
+  void* reserve(size_t bytes) override {
+    enter();
+    DevicePtr at = 0;
+    check(cu_.reserve(&at, bytes, 0, 0, 0), "cuMemAddressReserve");
+    return reinterpret_cast<void*>(at);
+  }
+  void unreserve(void* at, size_t bytes) noexcept override {
+    if (enter_quietly()) cu_.unreserve(address(at), bytes);
+  }
+  void map(void* at, size_t bytes) override {
+    enter();
+    unsigned long long memory = 0;
+    check(cu_.create(&memory, bytes, &properties_, 0), "cuMemCreate");
+    const Result mapped = cu_.map(address(at), bytes, 0, memory, 0);
+    cu_.release_memory(memory);  // the mapping keeps it
+    check(mapped, "cuMemMap");
+    const AccessDescription access{{1, device_}, 3};
+    check(cu_.set_access(address(at), bytes, &access, 1), "cuMemSetAccess");
+  }
+  void unmap(void* at, size_t bytes) noexcept override {
+    if (enter_quietly()) cu_.unmap(address(at), bytes);
+  }
+
+  cuda::Stream make_stream() override {
+    enter();
+    api::Stream stream = nullptr;
+    check(cu_.stream_create(&stream, stream_non_blocking), "cuStreamCreate");
+    return as<cuda::Stream>(stream);
+  }
+  void free(cuda::Stream stream) noexcept override {
+    if (enter_quietly()) cu_.stream_destroy(as<api::Stream>(stream));
+  }
+  void synchronize(cuda::Stream stream) override {
+    enter();
+    check(cu_.stream_synchronize(as<api::Stream>(stream)), "cuStreamSynchronize");
+  }
+  cuda::Event make_event(bool timed) override {
+    enter();
+    api::Event event = nullptr;
+    check(cu_.event_create(&event, timed ? 0 : event_no_timing), "cuEventCreate");
+    return as<cuda::Event>(event);
+  }
+  void free(cuda::Event event) noexcept override {
+    if (enter_quietly()) cu_.event_destroy(as<api::Event>(event));
+  }
+  void record(cuda::Event event, cuda::Stream stream) override {
+    enter();
+    check(cu_.event_record(as<api::Event>(event), as<api::Stream>(stream)), "cuEventRecord");
+  }
+  void wait(cuda::Stream stream, cuda::Event event) override {
+    enter();
+    check(cu_.stream_wait(as<api::Stream>(stream), as<api::Event>(event), 0),
+          "cuStreamWaitEvent");
+  }
+  void synchronize(cuda::Event event) override {
+    enter();
+    check(cu_.event_synchronize(as<api::Event>(event)), "cuEventSynchronize");
+  }
+  double milliseconds(cuda::Event begin, cuda::Event end) override {
+    enter();
+    float elapsed = 0;
+    check(cu_.event_elapsed(&elapsed, as<api::Event>(begin), as<api::Event>(end)),
+          "cuEventElapsedTime");
+    return elapsed;
+  }
+
+  void begin_capture(cuda::Stream stream) override {
+    enter();
+    check(cu_.begin_capture(as<api::Stream>(stream), capture_relaxed), "cuStreamBeginCapture");
+  }
+  cuda::Graph end_capture(cuda::Stream stream) override {
+    enter();
+    api::Graph graph = nullptr;
+    check(cu_.end_capture(as<api::Stream>(stream), &graph), "cuStreamEndCapture");
+    GraphExec exec = nullptr;
+    const Result made = cu_.instantiate(&exec, graph, 0);
+    cu_.destroy_graph(graph);
+    check(made, "cuGraphInstantiate");
+    return as<cuda::Graph>(exec);
+  }
+  void abandon_capture(cuda::Stream stream) noexcept override {
+    api::Graph graph = nullptr;
+    if (enter_quietly() && cu_.end_capture(as<api::Stream>(stream), &graph) == 0 && graph) {
+      cu_.destroy_graph(graph);
+    }
+  }
+  void launch(cuda::Graph graph, cuda::Stream stream) override {
+    enter();
+    check(cu_.launch_graph(as<GraphExec>(graph), as<api::Stream>(stream)), "cuGraphLaunch");
+  }
+  void free(cuda::Graph graph) noexcept override {
+    if (enter_quietly()) cu_.destroy_exec(as<GraphExec>(graph));
+  }
+
+ private:
+  // The calling thread may have another context current, or none.
+  void enter() {
+    if (fork_generation() != born_) {
+      Error error(ErrorKind::device, "CUDA cannot be used in a process that was forked");
+      error.remedy = "start processes by spawn, or load the model after the fork";
+      throw error;
+    }
+    if (lost_) throw lost();
+    check(cu_.set_current(context_), "cuCtxSetCurrent");
+  }
+  bool enter_quietly() noexcept {
+    return !lost_ && fork_generation() == born_ && cu_.set_current(context_) == 0;
+  }
+
+  void check(Result result, const char* call) {
+    if (result == 0) return;
+    Error error = failure(result, call);
+    if (is_sticky(result)) {
+      forget("the GPU's context was lost in an earlier error");
+      error.remedy = "the GPU's context is lost: rlx.reset, or a new process";
+    }
+    throw error;
+  }
+  Error lost() const {
+    Error error(ErrorKind::stale_handle, lost_why_.load());
+    error.remedy = "load the model again after rlx.reset, or in a new process";
+    return error;
+  }
+
+  const DriverTable& cu_ = table();
+  DeviceId device_ = 0;
+  Context context_ = nullptr;
+  DeviceInfo info_;
+  AllocationProperties properties_{};
+  const uint64_t born_ = fork_generation();
+  std::atomic<bool> lost_{false};
+  std::atomic<const char*> lost_why_{""};
+};
+
+void RealDriver::launch(cuda::Function function, const LaunchShape& shape,
+                        std::span<const std::byte> params, cuda::Stream stream) {
+  LaunchAttribute attributes[3];
+  uint32_t count = 0;
+  const auto flag = [&](uint32_t id) {
+    attributes[count] = {id, 0, {}};
+    attributes[count++].value.flag = 1;
+  };
+  if (shape.cooperative) flag(LaunchAttribute::cooperative);
+  if (shape.programmatic) flag(LaunchAttribute::programmatic_serialization);
+  const Extent3& c = shape.cluster;
+  if (c.x * c.y * c.z > 1) {
+    attributes[count] = {LaunchAttribute::cluster_dimension, 0, {}};
+    attributes[count].value.extent[0] = c.x;
+    attributes[count].value.extent[1] = c.y;
+    attributes[count++].value.extent[2] = c.z;
+  }
+  const Extent3 &g = shape.grid, &b = shape.block;
+  const LaunchConfig config{{g.x, g.y, g.z}, {b.x, b.y, b.z}, shape.shared_bytes,
+                            as<api::Stream>(stream), attributes, count};
+  void* parameter = const_cast<std::byte*>(params.data());
+  enter();
+  check(cu_.launch(&config, as<api::Function>(function), &parameter, nullptr),
+        "cuLaunchKernelEx");
+}
+
+}  // namespace
+
+std::vector<DeviceSummary> list_devices() {
+  if (!loader().get(Lib::driver).usable()) return {};
+  int count = 0;
+  if (table().init(0) != 0 || table().device_count(&count) != 0) return {};
+  std::vector<DeviceSummary> devices;
+  for (int i = 0; i < count; ++i) {
+    DeviceId device = 0;
+    char name[128] = "";
+    size_t memory = 0;
+    if (table().device_get(&device, i) != 0) continue;
+    table().device_name(name, sizeof name, device);
+    table().device_memory(&memory, device);
+    devices.push_back({i, name,
+                       attribute(device, capability_major) * 10 +
+                           attribute(device, capability_minor),
+                       memory});
+  }
+  return devices;
+}
+
+namespace {
+
+std::mutex opened_mutex;
+// Never destroyed: the libraries may be gone when the process ends.
+auto& opened = *new std::map<int, std::shared_ptr<RealDriver>>;
+
+}  // namespace
+
+void reset_driver(int ordinal) {
+  const std::lock_guard lock(opened_mutex);
+  const auto found = opened.find(ordinal);
+  if (found == opened.end() || !found->second) return;
+  const std::shared_ptr<RealDriver> driver = std::move(found->second);
+  opened.erase(found);
+  driver->forget("the GPU was reset");
+  check_start(table().reset(driver->device()), "cuDevicePrimaryCtxReset");
+}
+
+std::shared_ptr<Driver> open_driver(int ordinal) {
+  const std::lock_guard lock(opened_mutex);
+  auto& driver = opened[ordinal];
+  if (driver) return driver;
+  const Found& library = loader().get(Lib::driver);
+  if (!library.usable()) {
+    Error error(ErrorKind::device, "CUDA cannot be used: " + library.reason);
+    error.remedy = library.remedy;
+    throw error;
+  }
+  initialise();
+  int count = 0;
+  check_start(table().device_count(&count), "cuDeviceGetCount");
+  if (ordinal < 0 || ordinal >= count) {
+    throw Error(ErrorKind::device, "there is no such GPU")
+        .expected_got("cuda:0 to cuda:" + std::to_string(count - 1),
+                      "cuda:" + std::to_string(ordinal));
+  }
+  return driver = std::make_shared<RealDriver>(ordinal);
+}
+
+}  // namespace rlx::cuda::api

@@ -1,0 +1,122 @@
+// Calls NVRTC through declarations of our own.
+#include "cuda/api/nvrtc.h"
+
+#include <algorithm>
+
+#include "cuda/api/loader.h"
+
+namespace rlx::cuda::api {
+namespace {
+
+struct ProgramTag;
+using Program = ProgramTag*;
+
+}  // namespace
+
+struct Nvrtc::Functions {
+  int (*create)(Program*, const char*, const char*, int, const char* const*, const char* const*);
+  int (*destroy)(Program*);
+  int (*compile)(Program, int, const char* const*);
+  int (*cubin_size)(Program, size_t*);
+  int (*cubin)(Program, char*);
+  int (*ptx_size)(Program, size_t*);
+  int (*ptx)(Program, char*);
+  int (*log_size)(Program, size_t*);
+  int (*log)(Program, char*);
+  int (*arch_count)(int*);
+  int (*archs)(int*);
+  const char* (*error_string)(int);
+};
+
+Nvrtc::Nvrtc() {
+  const Found& library = loader().get(Lib::nvrtc);
+  auto functions = std::make_shared<Functions>();
+  const auto get = [&](auto*& function, const char* name) { load(library, function, name); };
+  get(functions->create, "nvrtcCreateProgram");
+  get(functions->destroy, "nvrtcDestroyProgram");
+  get(functions->compile, "nvrtcCompileProgram");
+  get(functions->cubin_size, "nvrtcGetCUBINSize");
+  get(functions->cubin, "nvrtcGetCUBIN");
+  get(functions->ptx_size, "nvrtcGetPTXSize");
+  get(functions->ptx, "nvrtcGetPTX");
+  get(functions->log_size, "nvrtcGetProgramLogSize");
+  get(functions->log, "nvrtcGetProgramLog");
+  get(functions->arch_count, "nvrtcGetNumSupportedArchs");
+  get(functions->archs, "nvrtcGetSupportedArchs");
+  get(functions->error_string, "nvrtcGetErrorString");
+  int count = 0;
+  if (functions->arch_count(&count) == 0) {
+    supported_.resize(size_t(count));
+    functions->archs(supported_.data());
+  }
+  functions_ = functions;
+  version_ = library.version;
+}
+
+const Nvrtc& Nvrtc::get() {
+  static const Nvrtc nvrtc;
+  return nvrtc;
+}
+
+std::string Nvrtc::architecture(int capability) const {
+  if (std::ranges::count(supported_, capability)) {
+    // From Hopper on, tensor-core instructions need the architecture's own variant.
+    return "sm_" + std::to_string(capability) + (capability >= 90 ? "a" : "");
+  }
+  int best = 0;
+  for (int arch : supported_) {
+    if (arch < capability) best = std::max(best, arch);
+  }
+  if (best == 0) {
+    std::string list;
+    for (int arch : supported_) list += (list.empty() ? "" : ", ") + std::to_string(arch);
+    throw Error(ErrorKind::device, "NVRTC " + version_ + " cannot compile for this GPU")
+        .expected_got("compute capability " + list, std::to_string(capability));
+  }
+  return "compute_" + std::to_string(best);
+}
+
+Compiled Nvrtc::compile(const std::string& name, const std::string& text,
+                        const std::vector<NamedText>& headers,
+                        const std::vector<std::string>& options) const {
+  const Functions& f = *functions_;
+  std::vector<const char*> texts, names, flags;
+  for (const NamedText& header : headers) {
+    texts.push_back(header.text.c_str());
+    names.push_back(header.name.c_str());
+  }
+  bool ptx = false;
+  for (const std::string& option : options) {
+    flags.push_back(option.c_str());
+    ptx = ptx || option.find("compute_") != std::string::npos;
+  }
+  Program program = nullptr;
+  const auto check = [&](int result, const char* call) {
+    if (result == 0) return;
+    throw Error(ErrorKind::internal,
+                std::string(call) + " failed for " + name + ": " + f.error_string(result));
+  };
+  check(f.create(&program, text.c_str(), name.c_str(), int(texts.size()), texts.data(),
+                 names.data()),
+        "nvrtcCreateProgram");
+  const std::shared_ptr<ProgramTag> owner(program, [&f](Program p) { f.destroy(&p); });
+  const int result = f.compile(program, int(flags.size()), flags.data());
+  Compiled compiled;
+  size_t size = 0;
+  if (f.log_size(program, &size) == 0 && size > 1) {
+    compiled.log.resize(size);
+    f.log(program, compiled.log.data());
+    compiled.log.resize(size - 1);
+  }
+  if (result != 0) {
+    throw Error(ErrorKind::internal, "NVRTC " + version_ + " cannot compile " + name + ": " +
+                                         f.error_string(result) + "\n" + compiled.log);
+  }
+  check((ptx ? f.ptx_size : f.cubin_size)(program, &size), "nvrtcGetCUBINSize");
+  compiled.image.resize(size);
+  check((ptx ? f.ptx : f.cubin)(program, reinterpret_cast<char*>(compiled.image.data())),
+        "nvrtcGetCUBIN");
+  return compiled;
+}
+
+}  // namespace rlx::cuda::api

@@ -1,0 +1,30 @@
+// Compiled kernels on disk, by the digest of all that they depend on.
+//
+// Safe between processes: a file is written under a temporary name and renamed, and holds its key
+// and the digest of its contents, which are checked when it is read. A folder that cannot be used
+// means no cache, said once.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/sha256.h"
+
+namespace rlx::cuda {
+
+// RLX_CUDA_PTX_CACHE ("off": none), else XDG_CACHE_HOME/rlx/kernels, else ~/.cache/rlx/kernels.
+std::string cache_folder();
+
+class DiskCache {
+ public:
+  explicit DiskCache(std::string folder) : folder_(std::move(folder)) {}
+  std::optional<std::vector<std::byte>> read(const Digest& key) const;
+  void write(const Digest& key, std::span<const std::byte> contents) const;
+
+ private:
+  std::string path(const Digest& key) const;
+  std::string folder_;  // empty: no cache
+};
+
+}  // namespace rlx::cuda

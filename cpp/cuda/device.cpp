@@ -1,0 +1,93 @@
+// Puts the parts of the CUDA backend behind the executor's interface.
+#include "cuda/device.h"
+
+#include <map>
+
+#include "core/env.h"
+#include "cuda/api/driver.h"
+#include "cuda/arena.h"
+#include "cuda/libs/libraries.h"
+#include "cuda/queue.h"
+
+namespace rlx::cuda {
+namespace {
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(std::shared_ptr<const Gpu> gpu, DeviceOptions options)
+      : gpu_(std::move(gpu)),
+        tools_{*gpu_->driver, *gpu_->jit, gpu_->libraries.get(), options, gpu_->weights.get()} {}
+
+  std::string name() const override {
+    return "cuda:" + std::to_string(gpu_->driver->info().ordinal);
+  }
+  int ordinal() const override { return gpu_->driver->info().ordinal; }
+  Selection select(const SelectRequest& request) const override {
+    return cuda::select(request, tools_);
+  }
+  std::unique_ptr<Arena> make_arena() const override { return cuda::make_arena(gpu_->driver); }
+  int default_threads() const override { return 1; }  // of the host: it only launches
+  std::unique_ptr<Queue> make_queue(uint64_t random) const override {
+    return cuda::make_queue(gpu_->driver, random);
+  }
+  std::shared_ptr<const void> upload(const Constant& constant) const override {
+    return gpu_->weights->upload(constant);
+  }
+  std::shared_ptr<void> allocate(size_t bytes) const override { return gpu_->pool->get(bytes); }
+  void copy(void* to, const void* from, size_t bytes) const override {
+    gpu_->driver->synchronize_all();
+    gpu_->weights->copy_in(to, from, bytes);
+  }
+  bool arena_is_visible() const override { return gpu_->driver->host_memory(); }
+
+ private:
+  const std::shared_ptr<const Gpu> gpu_;
+  const Tools tools_;
+};
+
+std::mutex gpus_mutex;
+// Never destroyed: the libraries may be gone when the process ends.
+auto& gpus = *new std::map<int, std::shared_ptr<const Gpu>>;
+
+// Bytes of free blocks that the pool keeps.
+size_t pool_cap(const Driver& driver) {
+  const size_t least = size_t{1} << 30;
+  const auto chosen = env_int("CUDA_ARENA_POOL", 0, INT64_MAX);
+  return chosen ? size_t(*chosen) : std::max(least, driver.info().memory_bytes / 8);
+}
+
+}  // namespace
+
+std::shared_ptr<const Gpu> open_gpu(int ordinal) {
+  const std::lock_guard lock(gpus_mutex);
+  auto& gpu = gpus[ordinal];
+  if (gpu) return gpu;
+  auto made = std::make_shared<Gpu>();
+  made->driver = api::open_driver(ordinal);
+  made->pool = std::make_shared<MemoryPool>(made->driver, pool_cap(*made->driver));
+  made->weights = std::make_shared<Weights>(made->driver, made->pool);
+  made->jit = make_jit(made->driver);
+  made->libraries = std::make_shared<Libraries>(made->driver);
+  return gpu = made;
+}
+
+void reset_gpu(int ordinal) {
+  const std::lock_guard lock(gpus_mutex);
+  gpus.erase(ordinal);
+  api::reset_driver(ordinal);
+}
+
+std::vector<std::shared_ptr<const Gpu>> opened_gpus() {
+  const std::lock_guard lock(gpus_mutex);
+  std::vector<std::shared_ptr<const Gpu>> opened;
+  for (const auto& [ordinal, gpu] : gpus) {
+    if (gpu) opened.push_back(gpu);
+  }
+  return opened;
+}
+
+std::shared_ptr<Device> make_device(std::shared_ptr<const Gpu> gpu, DeviceOptions options) {
+  return std::make_shared<CudaDevice>(std::move(gpu), options);
+}
+
+}  // namespace rlx::cuda

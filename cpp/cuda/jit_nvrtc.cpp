@@ -1,0 +1,227 @@
+// Compiles each distinct kernel once, on worker threads that end when nothing is left to do.
+#include "cuda/jit_nvrtc.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <future>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "core/build_info.h"
+#include "core/error.h"
+#include "cuda/api/nvrtc.h"
+#include "cuda/cache.h"
+
+namespace rlx::cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// The headers of the kernel table; NVRTC gets all of them, by the names that sources include.
+const std::vector<NamedText>& table_headers() {
+  static const std::vector<NamedText> headers = [] {
+    std::vector<NamedText> found;
+    for (const EmbeddedFile& file : kernel_files()) {
+      if (std::string_view(file.name).ends_with(".h")) found.push_back({file.name, file.text});
+    }
+    return found;
+  }();
+  return headers;
+}
+
+std::string source_of(const std::string& file) {
+  for (const EmbeddedFile& each : kernel_files()) {
+    if (file == each.name) return each.text;
+  }
+  throw Error(ErrorKind::internal, "there is no kernel source '" + file + "'");
+}
+
+std::vector<std::string> options_of(const KernelSpec& spec, const std::string& architecture) {
+  std::vector<std::string> options = {"--std=c++20", "-arch=" + architecture,
+                                      "--extra-device-vectorization", "-lineinfo"};
+  for (const std::string& define : spec.defines) options.push_back("-D" + define);
+  return options;
+}
+
+Digest key_of(const KernelSpec& spec, const std::string& text,
+              const std::vector<std::string>& options, const std::string& nvrtc) {
+  static const Digest headers = [] {
+    Sha256 hash;
+    for (const NamedText& header : table_headers()) {
+      hash.add_text(header.name);
+      hash.add_text(header.text);
+    }
+    return hash.finish();
+  }();
+  Sha256 hash;
+  hash.add_text(build_info().version);
+  hash.add_text(nvrtc);
+  hash.add(std::as_bytes(std::span(headers)));
+  hash.add_text(spec.file);
+  hash.add_text(spec.entry);
+  hash.add_text(text);
+  for (const std::string& option : options) hash.add_text(option);
+  for (const NamedText& header : spec.generated) {
+    hash.add_text(header.name);
+    hash.add_text(header.text);
+  }
+  return hash.finish();
+}
+
+struct Image {
+  std::vector<std::byte> bytes;
+  bool from_disk = false;
+};
+
+Image make_image(const KernelSpec& spec, int capability) {
+  const api::Nvrtc& nvrtc = api::Nvrtc::get();
+  const std::string text = source_of(spec.file);
+  const std::vector<std::string> options = options_of(spec, nvrtc.architecture(capability));
+  const Digest key = key_of(spec, text, options, nvrtc.version());
+  const DiskCache cache(cache_folder());
+  if (auto cached = cache.read(key)) return {std::move(*cached), true};
+  std::vector<NamedText> headers = table_headers();
+  headers.insert(headers.end(), spec.generated.begin(), spec.generated.end());
+  Image image{nvrtc.compile(spec.file, text, headers, options).image, false};
+  cache.write(key, image.bytes);
+  return image;
+}
+
+class JitImpl;
+
+class CompiledKernel final : public Kernel {
+ public:
+  CompiledKernel(JitImpl& jit, KernelSpec spec) : jit_(jit), spec_(std::move(spec)) {}
+  ~CompiledKernel() override;
+
+  Driver& driver() const override;
+  const std::string& entry() const override { return spec_.entry; }
+  Function function() const override;
+  bool ready() const override {
+    return future_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }
+
+  std::shared_future<Image> future_;
+
+ private:
+  JitImpl& jit_;
+  const KernelSpec spec_;
+  mutable std::mutex mutex_;
+  mutable Module module_ = nullptr;
+  mutable std::atomic<Function> function_{nullptr};
+};
+
+class JitImpl final : public NvrtcJit {
+ public:
+  explicit JitImpl(std::shared_ptr<Driver> driver)
+      : driver(std::move(driver)),
+        most_(std::clamp(std::thread::hardware_concurrency(), 1u, 16u)) {
+    api::Nvrtc::get();
+  }
+  ~JitImpl() override {
+    std::unique_lock lock(mutex_);
+    tasks_.clear();
+    idle_.wait(lock, [&] { return workers_ == 0; });
+  }
+
+  KernelPtr get(const KernelSpec& spec) override;
+  JitStatistics statistics() const override {
+    const std::lock_guard lock(mutex_);
+    return statistics_;
+  }
+  void count_load(double seconds) {
+    const std::lock_guard lock(mutex_);
+    ++statistics_.loaded;
+    statistics_.load_seconds += seconds;
+  }
+
+  const std::shared_ptr<Driver> driver;
+
+ private:
+  using Key = std::tuple<std::string, std::string, std::vector<std::string>, std::string>;
+  void work();
+  Image compile(const KernelSpec& spec);
+
+  const unsigned most_;
+  mutable std::mutex mutex_;
+  std::condition_variable idle_;
+  std::deque<std::function<void()>> tasks_;
+  unsigned workers_ = 0;
+  std::map<Key, std::shared_ptr<CompiledKernel>> kernels_;
+  JitStatistics statistics_;
+};
+
+KernelPtr JitImpl::get(const KernelSpec& spec) {
+  std::string generated;
+  for (const NamedText& header : spec.generated) generated += header.name + '\n' + header.text;
+  const std::lock_guard lock(mutex_);
+  auto& kernel = kernels_[Key{spec.file, spec.entry, spec.defines, std::move(generated)}];
+  if (kernel) return kernel;
+  kernel = std::make_shared<CompiledKernel>(*this, spec);
+  auto task = std::make_shared<std::packaged_task<Image()>>([this, spec] { return compile(spec); });
+  kernel->future_ = task->get_future().share();
+  tasks_.push_back([task] { (*task)(); });
+  if (workers_ < most_) {
+    ++workers_;
+    std::thread([this] { work(); }).detach();
+  }
+  return kernel;
+}
+
+void JitImpl::work() {
+  std::unique_lock lock(mutex_);
+  while (!tasks_.empty()) {
+    const auto task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    task();
+    lock.lock();
+  }
+  if (--workers_ == 0) idle_.notify_all();
+}
+
+Image JitImpl::compile(const KernelSpec& spec) {
+  const auto begin = Clock::now();
+  Image image = make_image(spec, driver->info().capability);
+  const std::lock_guard lock(mutex_);
+  ++(image.from_disk ? statistics_.read : statistics_.compiled);
+  statistics_.compile_seconds += seconds_since(begin);
+  return image;
+}
+
+CompiledKernel::~CompiledKernel() {
+  if (module_) jit_.driver->unload(module_);
+}
+
+Driver& CompiledKernel::driver() const { return *jit_.driver; }
+
+Function CompiledKernel::function() const {
+  if (const Function made = function_) return made;
+  const std::lock_guard lock(mutex_);
+  if (function_) return function_;
+  const Image& image = future_.get();
+  const auto begin = Clock::now();
+  module_ = jit_.driver->load(image.bytes);
+  function_ = jit_.driver->function(module_, spec_.entry);
+  jit_.count_load(seconds_since(begin));
+  return function_;
+}
+
+}  // namespace
+
+std::unique_ptr<NvrtcJit> make_jit(std::shared_ptr<Driver> driver) {
+  return std::make_unique<JitImpl>(std::move(driver));
+}
+
+std::vector<std::byte> compile_kernel(const KernelSpec& spec, int capability) {
+  return make_image(spec, capability).bytes;
+}
+
+}  // namespace rlx::cuda

@@ -1,0 +1,30 @@
+// Opens each library once and keeps why one cannot be used.
+#include "cuda/libs/libraries.h"
+
+#include "core/error.h"
+#include "cuda/libs/blas_lt.h"
+#include "cuda/libs/dnn.h"
+
+namespace rlx::cuda {
+
+Libraries::Libraries(std::shared_ptr<Driver> driver) : driver_(std::move(driver)) {}
+Libraries::~Libraries() = default;
+
+template <class Library>
+Library* Libraries::open(Slot<Library>& slot, std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (!slot.library && !slot.missing) {
+    try {
+      slot.library = std::make_unique<Library>(driver_);
+    } catch (const Error& error) {
+      slot.missing = error.what() + (error.remedy.empty() ? "" : "; try " + error.remedy);
+    }
+  }
+  if (slot.missing) reason = *slot.missing;
+  return slot.library.get();
+}
+
+BlasLt* Libraries::blas_lt(std::string& reason) { return open(blas_lt_, reason); }
+Dnn* Libraries::dnn(std::string& reason) { return open(dnn_, reason); }
+
+}  // namespace rlx::cuda

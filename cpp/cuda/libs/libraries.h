@@ -1,0 +1,40 @@
+// NVIDIA's libraries on one GPU, opened when a primitive first asks; each present or a reason.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "cuda/driver.h"
+
+namespace rlx::cuda {
+
+class BlasLt;
+class Dnn;
+
+class Libraries {
+ public:
+  explicit Libraries(std::shared_ptr<Driver> driver);
+  ~Libraries();
+
+  // Null with `reason` set when the library cannot be used.
+  BlasLt* blas_lt(std::string& reason);
+  Dnn* dnn(std::string& reason);
+
+ private:
+  const std::shared_ptr<Driver> driver_;
+  std::mutex mutex_;
+  template <class Library>
+  struct Slot {
+    std::unique_ptr<Library> library;
+    std::optional<std::string> missing;
+  };
+  template <class Library>
+  Library* open(Slot<Library>& slot, std::string& reason);
+
+  Slot<BlasLt> blas_lt_;
+  Slot<Dnn> dnn_;
+};
+
+}  // namespace rlx::cuda

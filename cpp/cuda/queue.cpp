@@ -1,0 +1,121 @@
+// Puts work on the Context's stream or the caller's, and keeps the two in order.
+#include "cuda/queue.h"
+
+#include <cstring>
+#include <utility>
+
+namespace rlx::cuda {
+namespace {
+
+// Larger host arrays are copied by the driver, through buffers of its own.
+constexpr size_t largest_staged = size_t{1} << 20, staging_bytes = size_t{4} << 20;
+
+class GraphRecording final : public Recording {
+ public:
+  GraphRecording(std::shared_ptr<Driver> driver, Graph graph, Queue& queue)
+      : driver_(std::move(driver)), graph_(graph), queue_(queue) {}
+  ~GraphRecording() override { driver_->free(graph_); }
+  GraphRecording(const GraphRecording&) = delete;
+  GraphRecording& operator=(const GraphRecording&) = delete;
+
+  void replay() override { driver_->launch(graph_, static_cast<Stream>(queue_.stream())); }
+
+ private:
+  const std::shared_ptr<Driver> driver_;
+  const Graph graph_;
+  Queue& queue_;
+};
+
+class StreamQueue final : public Queue {
+ public:
+  StreamQueue(std::shared_ptr<Driver> driver, uint64_t random)
+      : driver_(std::move(driver)), own_(driver_->make_stream()), current_(own_),
+        done_(driver_->make_event(false)),
+        random_(static_cast<uint64_t*>(driver_->allocate_host(2 * sizeof(uint64_t)))) {
+    random_[0] = random;
+    random_[1] = 0;
+  }
+  ~StreamQueue() override {
+    driver_->free_host(random_);
+    if (staging_) driver_->free_host(staging_);
+    driver_->free(done_);
+    driver_->free(own_);
+  }
+  StreamQueue(const StreamQueue&) = delete;
+  StreamQueue& operator=(const StreamQueue&) = delete;
+
+  void use(void* stream) override {
+    const Stream next = stream ? static_cast<Stream>(stream) : own_;
+    if (next == current_) return;
+    driver_->record(done_, current_);
+    driver_->wait(next, done_);
+    current_ = next;
+  }
+  void* stream() override { return current_; }
+  uint64_t* random() override { return random_; }
+
+  void copy(void* to, const void* from, size_t bytes) override {
+    if (bytes == 0) return;
+    const bool up = !driver_->on_device(from);
+    if (up && bytes <= largest_staged) {
+      std::byte* place = stage(bytes);
+      std::memcpy(place, from, bytes);
+      driver_->copy(to, place, bytes, current_);
+      return;
+    }
+    driver_->copy(to, from, bytes, current_);
+    if (up) driver_->synchronize(current_);  // pinned memory may still be read
+  }
+  void synchronize() override {
+    driver_->synchronize(current_);
+    staged_ = 0;
+    if (std::exchange(random_[1], 0) != 0) {
+      throw Error(ErrorKind::input, "an index lies outside its axis");
+    }
+  }
+  void drain() noexcept override {
+    try {
+      synchronize();
+    } catch (const Error&) {
+      return;  // the context is lost: nothing runs any more
+    }
+  }
+
+  void begin_recording() override {
+    recorded_on_ = current_;
+    use(own_);  // the legacy stream cannot be recorded
+    driver_->begin_capture(own_);
+  }
+  std::unique_ptr<Recording> end_recording() override {
+    const Graph graph = driver_->end_capture(own_);
+    use(recorded_on_);
+    return std::make_unique<GraphRecording>(driver_, graph, *this);
+  }
+  void abandon_recording() noexcept override { driver_->abandon_capture(own_); }
+
+ private:
+  // Pinned memory that the stream reads until the next synchronize().
+  std::byte* stage(size_t bytes) {
+    if (!staging_) staging_ = static_cast<std::byte*>(driver_->allocate_host(staging_bytes));
+    if (staged_ + bytes > staging_bytes) synchronize();
+    std::byte* place = staging_ + staged_;
+    staged_ += (bytes + 63) / 64 * 64;
+    return place;
+  }
+
+  const std::shared_ptr<Driver> driver_;
+  const Stream own_;
+  Stream current_, recorded_on_ = nullptr;
+  const Event done_;
+  uint64_t* const random_;  // pinned, so that the host sees faults without a copy
+  std::byte* staging_ = nullptr;
+  size_t staged_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Queue> make_queue(std::shared_ptr<Driver> driver, uint64_t random) {
+  return std::make_unique<StreamQueue>(std::move(driver), random);
+}
+
+}  // namespace rlx::cuda

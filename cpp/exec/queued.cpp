@@ -1,0 +1,114 @@
+// Segments on a device with memory of its own: values of the host get places there, and a walk
+// that comes again at the same addresses is recorded and from then on replayed.
+#include <algorithm>
+
+#include "exec/run.h"
+
+namespace rlx {
+namespace {
+
+// Callers that alternate between a few sets of device arrays still find their recording.
+constexpr size_t kept_walks = 8;
+
+}  // namespace
+
+Tensor Runner::on_host(Tensor tensor) const {
+  if (!tensor.on_device) return tensor;
+  Tensor copy = make_tensor(tensor.dtype, tensor.shape);
+  if (const size_t bytes = copy.bytes()) {
+    shared_.queue->copy(copy.data, tensor.data, bytes);
+    shared_.queue->synchronize();
+  }
+  return copy;
+}
+
+const char* Runner::title_of(const Node& node) const {
+  return node.origin < 0 ? name_of(node.prim)
+                         : facts().program->origins[size_t(node.origin)].name.c_str();
+}
+
+void Runner::run_queued(PlanState& state) {
+  Queue& queue = *shared_.queue;
+  const bool from_host = stage_values(state);
+  for (size_t k = 0; k < state.outside.size(); ++k) {
+    state.operands[state.outside[k]] = state.staged[state.staged_at[k]].address;
+  }
+  play(state);
+  bool to_host = false;
+  for (const Staged& value : state.staged) {
+    if (!value.written || context_.on_device[size_t(value.root)]) continue;
+    const Dims shape = dims_of(facts().value(value.root), {numbers(), numbers()});
+    const size_t bytes = size_t(element_count(shape)) * size_of(facts().value(value.root).dtype);
+    if (bytes == 0) continue;
+    queue.copy(context_.data[size_t(value.root)], value.address, bytes);
+    to_host = true;
+  }
+  if (to_host || from_host) queue.synchronize();
+}
+
+// Gives each value outside the arena its address on the device; copies those that are read and
+// lie on the host, and says whether there were any.
+bool Runner::stage_values(PlanState& state) {
+  bool copied = false;
+  for (Staged& value : state.staged) {
+    const size_t root = size_t(value.root);
+    value.address = context_.data[root];
+    // Steps count on the arena's alignment, which a slice of a caller's array may lack.
+    const bool aligned = reinterpret_cast<uintptr_t>(value.address) % plan::alignment == 0;
+    if (context_.on_device[root] && (aligned || value.written)) continue;
+    const Dims shape = dims_of(facts().value(value.root), {numbers(), numbers()});
+    const size_t bytes = size_t(element_count(shape)) * size_of(facts().value(value.root).dtype);
+    if (!value.memory || bytes > value.capacity) {
+      value.memory = unit_.shared.device->allocate(bytes);
+      value.capacity = bytes;
+      ++counters().dynamic_allocations;
+    }
+    value.address = value.memory.get();
+    if (value.written || bytes == 0) continue;
+    shared_.queue->copy(value.address, context_.data[root], bytes);
+    copied = copied || !context_.on_device[root];
+  }
+  return copied;
+}
+
+// The first walk at some addresses loads kernels and warms libraries, the second is recorded.
+void Runner::play(PlanState& state) {
+  const bool plain = !unit_.shared.options.record || !state.recordable || shared_.observer;
+  if (plain) return run_nodes(state);
+  std::vector<void*> addresses = {state.base};
+  for (const Staged& value : state.staged) addresses.push_back(value.address);
+  auto& walks = state.walks;
+  const auto found = std::ranges::find(walks, addresses, &RecordedWalk::addresses);
+  if (found == walks.end()) {
+    run_nodes(state);
+    if (walks.size() == kept_walks) walks.pop_back();
+    walks.insert(walks.begin(), {std::move(addresses), nullptr});
+    return;
+  }
+  std::rotate(walks.begin(), found, found + 1);
+  RecordedWalk& walk = walks.front();
+  if (!walk.recording) walk.recording = record(state);
+  if (!walk.recording) return run_nodes(state);
+  walk.recording->replay();
+}
+
+// Null, for good, when a step does something that cannot be recorded.
+std::unique_ptr<Recording> Runner::record(PlanState& state) {
+  Queue& queue = *shared_.queue;
+  queue.begin_recording();
+  try {
+    run_nodes(state);
+  } catch (const Error& error) {
+    queue.abandon_recording();
+    if (error.kind != ErrorKind::device) throw;
+    state.recordable = false;
+    return nullptr;
+  } catch (...) {
+    queue.abandon_recording();
+    throw;
+  }
+  ++counters().recordings;
+  return queue.end_recording();
+}
+
+}  // namespace rlx

@@ -1,0 +1,186 @@
+// A libcuda.so.1 for tests: memory is the host's, kernels do nothing, every call is counted.
+//
+// FAKE_CUDA_FAIL=name:code[:nth] makes the nth call of a function fail; FAKE_CUDA_LOG names a file
+// that gets one line for each call. FAKE_CUDA_VERSION is what cuDriverGetVersion tells.
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace {
+
+std::mutex mutex;
+std::map<std::string, int> calls;
+std::map<uintptr_t, size_t> device_memory;  // begin -> bytes
+
+int enter(const char* name) {
+  const std::lock_guard lock(mutex);
+  const int nth = ++calls[name];
+  if (const char* path = std::getenv("FAKE_CUDA_LOG")) {
+    if (FILE* file = std::fopen(path, "a")) {
+      std::fprintf(file, "%s\n", name);
+      std::fclose(file);
+    }
+  }
+  const char* fail = std::getenv("FAKE_CUDA_FAIL");
+  if (!fail) return 0;
+  char wanted[64] = "";
+  int code = 0, at = 1;
+  if (std::sscanf(fail, "%63[^:]:%d:%d", wanted, &code, &at) < 2) return 0;
+  return std::strcmp(wanted, name) == 0 && nth >= at ? code : 0;
+}
+
+void keep(uintptr_t at, size_t bytes) {
+  const std::lock_guard lock(mutex);
+  device_memory[at] = bytes;
+}
+
+}  // namespace
+
+#define ENTER                            \
+  if (const int code = enter(__func__)) \
+  return code
+
+using Ptr = unsigned long long;
+
+extern "C" {
+
+int cuInit(unsigned) { ENTER; return 0; }
+int cuDriverGetVersion(int* v) {
+  const char* text = std::getenv("FAKE_CUDA_VERSION");
+  *v = text ? std::atoi(text) : 13000;
+  return 0;
+}
+// NVRTC asks for it when it finds a driver.
+int cuGetExportTable(const void** table, const void*) {
+  *table = nullptr;
+  return 801;
+}
+int cuDeviceGetCount(int* n) { *n = 1; ENTER; return 0; }
+int cuDeviceGet(int* d, int i) { *d = i; ENTER; return 0; }
+int cuDeviceGetName(char* name, int n, int) { std::snprintf(name, n, "Fake GPU"); return 0; }
+int cuDeviceGetAttribute(int* v, int which, int) {
+  const std::map<int, int> known = {{75, 9}, {76, 0}, {16, 4}, {38, 1 << 20}, {39, 2048},
+                                    {97, 227 << 10}};
+  const auto found = known.find(which);
+  *v = found == known.end() ? 0 : found->second;
+  return 0;
+}
+int cuDeviceTotalMem_v2(size_t* n, int) { *n = size_t(1) << 32; return 0; }
+int cuGetErrorName(int code, const char** name) {
+  *name = code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+                                                               : "CUDA_ERROR_FAKE";
+  return 0;
+}
+int cuGetErrorString(int, const char** text) { *text = "as the test asked"; return 0; }
+int cuDevicePrimaryCtxRetain(void** c, int) { *c = reinterpret_cast<void*>(16); ENTER; return 0; }
+int cuDevicePrimaryCtxRelease_v2(int) { ENTER; return 0; }
+int cuDevicePrimaryCtxReset_v2(int) { ENTER; return 0; }
+int cuCtxSetCurrent(void*) { return 0; }
+int cuCtxSynchronize() { ENTER; return 0; }
+
+int cuModuleLoadDataEx(void** m, const void* image, unsigned, int*, void**) {
+  ENTER;
+  // What NVRTC makes for a GPU is an ELF file.
+  if (std::memcmp(image, "\177ELF", 4) != 0) return 200;
+  *m = std::malloc(1);
+  return 0;
+}
+int cuModuleUnload(void* m) { std::free(m); ENTER; return 0; }
+int cuModuleGetFunction(void** f, void* m, const char*) { *f = m; ENTER; return 0; }
+int cuFuncSetAttribute(void*, int, int) { ENTER; return 0; }
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, void*, int, size_t) { *n = 2; return 0; }
+int cuLaunchKernelEx(const void*, void*, void**, void**) { ENTER; return 0; }
+
+int cuMemAlloc_v2(Ptr* p, size_t n) {
+  ENTER;
+  *p = Ptr(std::aligned_alloc(256, (n + 255) / 256 * 256));
+  std::memset(reinterpret_cast<void*>(*p), 0, n);
+  keep(uintptr_t(*p), n);
+  return 0;
+}
+int cuMemFree_v2(Ptr p) { std::free(reinterpret_cast<void*>(p)); ENTER; return 0; }
+int cuMemAllocHost_v2(void** p, size_t n) {
+  ENTER;
+  *p = std::aligned_alloc(256, (n + 255) / 256 * 256);
+  return 0;
+}
+int cuMemFreeHost(void* p) { std::free(p); ENTER; return 0; }
+int cuMemcpyHtoDAsync_v2(Ptr to, const void* from, size_t n, void*) {
+  ENTER;
+  std::memcpy(reinterpret_cast<void*>(to), from, n);
+  return 0;
+}
+int cuMemcpyDtoHAsync_v2(void* to, Ptr from, size_t n, void*) {
+  ENTER;
+  std::memcpy(to, reinterpret_cast<void*>(from), n);
+  return 0;
+}
+int cuMemcpyDtoDAsync_v2(Ptr to, Ptr from, size_t n, void*) {
+  ENTER;
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n);
+  return 0;
+}
+int cuMemsetD8Async(Ptr to, unsigned char value, size_t n, void*) {
+  ENTER;
+  std::memset(reinterpret_cast<void*>(to), value, n);
+  return 0;
+}
+int cuPointerGetAttribute(void* data, int, Ptr p) {
+  const std::lock_guard lock(mutex);
+  auto found = device_memory.upper_bound(uintptr_t(p));
+  if (found == device_memory.begin()) return 1;
+  --found;
+  if (uintptr_t(p) >= found->first + found->second) return 1;
+  *static_cast<unsigned*>(data) = 2;
+  return 0;
+}
+int cuMemGetAllocationGranularity(size_t* n, const void*, int) { *n = 2 << 20; return 0; }
+int cuMemAddressReserve(Ptr* p, size_t n, size_t, Ptr, unsigned long long) {
+  ENTER;
+  void* at = mmap(nullptr, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  *p = Ptr(at);
+  keep(uintptr_t(at), n);
+  return at == MAP_FAILED ? 2 : 0;
+}
+int cuMemAddressFree(Ptr p, size_t n) { munmap(reinterpret_cast<void*>(p), n); ENTER; return 0; }
+int cuMemCreate(Ptr* handle, size_t, const void*, unsigned long long) {
+  ENTER;
+  *handle = 1;
+  return 0;
+}
+int cuMemRelease(Ptr) { ENTER; return 0; }
+int cuMemMap(Ptr p, size_t n, size_t, Ptr, unsigned long long) {
+  ENTER;
+  return mprotect(reinterpret_cast<void*>(p), n, PROT_READ | PROT_WRITE) == 0 ? 0 : 2;
+}
+int cuMemUnmap(Ptr, size_t) { ENTER; return 0; }
+int cuMemSetAccess(Ptr, size_t, const void*, size_t) { ENTER; return 0; }
+
+int cuStreamCreate(void** s, unsigned) { *s = std::malloc(1); ENTER; return 0; }
+int cuStreamDestroy_v2(void* s) { std::free(s); ENTER; return 0; }
+int cuStreamSynchronize(void*) { ENTER; return 0; }
+int cuStreamWaitEvent(void*, void*, unsigned) { ENTER; return 0; }
+int cuEventCreate(void** e, unsigned) { *e = std::malloc(1); ENTER; return 0; }
+int cuEventDestroy_v2(void* e) { std::free(e); ENTER; return 0; }
+int cuEventRecord(void*, void*) { ENTER; return 0; }
+int cuEventSynchronize(void*) { ENTER; return 0; }
+int cuEventElapsedTime(float* ms, void*, void*) { *ms = 1; ENTER; return 0; }
+int cuStreamBeginCapture_v2(void*, int) { ENTER; return 0; }
+int cuStreamEndCapture(void*, void** g) { *g = std::malloc(1); ENTER; return 0; }
+int cuGraphInstantiateWithFlags(void** e, void*, unsigned long long) {
+  ENTER;
+  *e = std::malloc(1);
+  return 0;
+}
+int cuGraphDestroy(void* g) { std::free(g); ENTER; return 0; }
+int cuGraphExecDestroy(void* e) { std::free(e); ENTER; return 0; }
+int cuGraphLaunch(void*, void*) { ENTER; return 0; }
+
+}  // extern "C"

@@ -1,0 +1,42 @@
+// An NVRTC for tests: a source "compiles" to itself and its options; COMPILED counts.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+struct Program { std::string text, log; };
+extern "C" {
+int nvrtcVersion(int* a, int* b) { *a = 13; *b = 0; return 0; }
+int nvrtcCreateProgram(Program** p, const char* text, const char*, int, const char**,
+                       const char**) {
+  *p = new Program{text, ""};
+  return 0;
+}
+int nvrtcDestroyProgram(Program** p) { delete *p; return 0; }
+int nvrtcCompileProgram(Program* p, int n, const char** options) {
+  p->text = "\177ELF" + p->text;
+  for (int i = 0; i < n; ++i) {
+    p->text += options[i];
+    if (!std::strstr(options[i], "BROKEN")) continue;
+    p->log = "line 3: no such thing";
+    return 6;
+  }
+  const char* log = std::getenv("COMPILED");
+  if (FILE* f = log ? std::fopen(log, "a") : nullptr) {
+    std::fputs("x", f);
+    std::fclose(f);
+  }
+  return 0;
+}
+int nvrtcGetCUBINSize(Program* p, size_t* n) { *n = p->text.size(); return 0; }
+int nvrtcGetCUBIN(Program* p, char* to) {
+  std::memcpy(to, p->text.data(), p->text.size());
+  return 0;
+}
+int nvrtcGetPTXSize(Program* p, size_t* n) { *n = p->text.size(); return 0; }
+int nvrtcGetPTX(Program* p, char* to) { return nvrtcGetCUBIN(p, to); }
+int nvrtcGetProgramLogSize(Program* p, size_t* n) { *n = p->log.size() + 1; return 0; }
+int nvrtcGetProgramLog(Program* p, char* to) { std::strcpy(to, p->log.c_str()); return 0; }
+int nvrtcGetNumSupportedArchs(int* n) { *n = 2; return 0; }
+int nvrtcGetSupportedArchs(int* a) { a[0] = 80; a[1] = 90; return 0; }
+const char* nvrtcGetErrorString(int) { return "NVRTC_ERROR_COMPILATION"; }
+}

@@ -1,0 +1,90 @@
+"""The cache of compiled kernels: what its key covers, damage, races and folders that fail.
+
+NVRTC is fake_nvrtc.cpp, which "compiles" a source to itself and its options.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+COMPILE = """
+import rlx, sys
+file = next(f for f in rlx._core.cuda_kernel_files() if f.endswith('.cu'))
+image = rlx._core.cuda_compile_kernel(file, 'entry', {defines!r}, {capability})
+assert image.startswith(b'\\x7fELF'), image[:20]
+sys.stdout.buffer.write(image[-200:])
+"""
+
+
+@pytest.fixture
+def compile_kernel(python, fake_nvrtc, tmp_path):
+    """Compiles in a fresh process; gives its output and how often NVRTC was used so far."""
+    log = tmp_path / "compiled"
+
+    def run(defines=("A=1",), capability=90, folder=tmp_path / "kernels", fails=False):
+        code = COMPILE.format(defines=list(defines), capability=capability)
+        done = python(code, fake_nvrtc, fails=fails, COMPILED=str(log),
+                      RLX_CUDA_PTX_CACHE=str(folder))
+        return done, len(log.read_text()) if log.exists() else 0
+
+    return run
+
+
+def test_a_second_process_reads_what_the_first_compiled(compile_kernel, tmp_path):
+    first, compiled = compile_kernel()
+    assert compiled == 1
+    second, compiled = compile_kernel()
+    assert (second.stdout, compiled) == (first.stdout, 1)
+    assert len(list((tmp_path / "kernels").glob("*.cubin"))) == 1
+    assert "-arch=sm_90a" in first.stdout and "-DA=1" in first.stdout
+
+
+def test_the_key_covers_definitions_and_architecture(compile_kernel):
+    assert [compile_kernel(d, c)[1] for d, c in (
+        (("A=1",), 90), (("A=2",), 90), (("A=1", "B=1"), 90), (("A=1",), 80), (("A=1",), 90),
+    )] == [1, 2, 3, 4, 4]
+
+
+def test_a_gpu_newer_than_nvrtc_gets_ptx(compile_kernel):
+    done, _ = compile_kernel(capability=120)
+    assert "-arch=compute_90" in done.stdout
+
+
+@pytest.mark.parametrize("damage", [
+    lambda data: data[:-1], lambda data: data[:40], lambda data: b"",
+    lambda data: data[:-3] + b"xyz", lambda data: b"y" + data[1:], lambda data: data + b"z",
+])
+def test_a_damaged_entry_is_compiled_anew(compile_kernel, tmp_path, damage):
+    first, _ = compile_kernel()
+    entry, = (tmp_path / "kernels").glob("*.cubin")
+    entry.write_bytes(damage(entry.read_bytes()))
+    again, compiled = compile_kernel()
+    assert (again.stdout, compiled) == (first.stdout, 2)
+    assert compile_kernel()[1] == 2  # and was written again
+
+
+def test_a_folder_that_cannot_be_made_is_said_once(compile_kernel, tmp_path):
+    (tmp_path / "file").write_text("")
+    done, compiled = compile_kernel(folder=tmp_path / "file" / "below")
+    assert compiled == 1
+    assert done.stderr.count("no kernel cache") == 1
+
+
+def test_off_means_no_cache(compile_kernel, tmp_path):
+    compile_kernel(folder="off")
+    assert compile_kernel(folder="off")[1] == 2
+    assert not (tmp_path / "cache").exists()
+
+
+def test_eight_processes_race_on_one_cache(compile_kernel, tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        outputs = [done.stdout for done, _ in pool.map(lambda _: compile_kernel(), range(8))]
+    assert len(set(outputs)) == 1
+    assert [p.suffix for p in (tmp_path / "kernels").iterdir()] == [".cubin"]
+    assert compile_kernel()[0].stdout == outputs[0]
+
+
+def test_a_compiler_error_carries_the_log(compile_kernel):
+    done, _ = compile_kernel(("BROKEN",), fails=True)
+    assert "InternalError" in done.stderr
+    assert "line 3: no such thing" in done.stderr and "NVRTC_ERROR_COMPILATION" in done.stderr
