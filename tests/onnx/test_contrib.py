@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import rlx
 from rlx.errors import InputError, UnsupportedError
@@ -15,17 +15,20 @@ FLOAT, INT32, INT64, BOOL = (TensorProto.FLOAT, TensorProto.INT32, TensorProto.I
 MS = "com.microsoft"
 
 
-def model(op, inputs, outputs, domain=MS, **attributes):
-    """One node; an input may be None, an output type 0 for one that is not asked for."""
+def model(op, inputs, outputs, domain=MS, constant=(), **attributes):
+    """One node; an input may be None, an output type 0 for one that is not asked for. The inputs
+    with the positions `constant` are weights."""
     given = {f"x{k}": x for k, x in enumerate(inputs) if x is not None}
     names = [f"x{k}" if x is not None else "" for k, x in enumerate(inputs)]
     made = [f"y{k}" if type else "" for k, type in enumerate(outputs)]
+    weights = [f"x{k}" for k in constant]
     node = helper.make_node(op, names, made, domain=domain, **attributes)
     graph = helper.make_graph(
         [node], "g",
         [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
-         for n, x in given.items()],
-        [helper.make_tensor_value_info(n, type, None) for n, type in zip(made, outputs) if n])
+         for n, x in given.items() if n not in weights],
+        [helper.make_tensor_value_info(n, type, None) for n, type in zip(made, outputs) if n],
+        [numpy_helper.from_array(given.pop(n), n) for n in weights if n in given])
     opsets = [helper.make_opsetid("", 20), helper.make_opsetid(MS, 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=9), given
 

@@ -31,6 +31,14 @@ def test_a_chain_is_one_region():
     assert counts(graph) == {"Region": 1} and len(graph.nodes[0].inputs) == 1
 
 
+def test_axes_of_one_do_not_keep_a_chain_apart():
+    nodes = [node("Tanh", "x", "t"), node("Add", "t b", "a"), node("Neg", "a", "y")]
+    model = model_of(nodes, {"x": [1, 3, 1, 4]}, ["y"], {"b": np.ones((1, 1, 1, 4))},
+                     dtype=np.float64)
+    graph = check(model, values(1, 3, 1, 4), ["regions"])
+    assert counts(graph) == {"Region": 1}
+
+
 def test_a_very_long_chain_is_cut():
     graph = check(model_of(chain(1500), X, ["y"], dtype=np.float64), values(), ["regions"])
     assert 1 < counts(graph)["Region"] < 5

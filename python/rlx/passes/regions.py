@@ -32,7 +32,8 @@ class _Group:
     def __init__(self, node: Node, position: int):
         prim = node.prim
         self.shape = prim.shape
-        self.reads: list[tuple[Value, Access]] = list(zip(node.inputs, prim.accesses))
+        self.reads: list[tuple[Value, Access]] = [
+            (v, _plain(v, access, prim.shape)) for v, access in zip(node.inputs, prim.accesses)]
         self.ops: list[RegionOp] = [_as_constant(op, node) for op in prim.ops]
         self.results: list[tuple[int, Value]] = list(zip(prim.results, node.outputs))
         self.position, self.origin, self.alive = position, node.origin, True
@@ -200,8 +201,18 @@ class _Merger:
         return loads[slot]
 
 
+def _plain(v: Value, access: Access, shape) -> Access:
+    """The access with axes that are 1 in v and in `shape` read at their coordinate, so that it is
+    the identity where it can be (a batch of one)."""
+    missing = len(shape) - v.rank
+    if missing < 0:
+        return access
+    return tuple(AxisMap(missing + k) if m.axis < 0 and as_int(v.shape[k]) == 1
+                 and as_int(shape[missing + k]) == 1 else m for k, m in enumerate(access))
+
+
 def is_identity(access: Access) -> bool:
-    """Whether axis k is read at coordinate k; one that is 1 everywhere counts too."""
+    """Whether axis k is read at coordinate k."""
     return all(m.axis == k and as_int(m.div) == 1 and as_int(m.mod) == 0
                for k, m in enumerate(access))
 

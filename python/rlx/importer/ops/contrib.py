@@ -106,10 +106,10 @@ def embed_layer_norm(b, ids, segment_ids=None, words=None, positions=None, segme
     if segments is not None and segment_ids is not None:
         total = b.scalar("add", total, b.gather(segments, segment_ids, 0))
     y = norm.layer_normalization(b, total, gamma, beta, epsilon=epsilon)[0]
-    return y, _mask_index(b, ids, mask), total
+    return y, mask_index_of(b, ids, mask), total
 
 
-def _mask_index(b, ids: Value, mask: Value | None) -> Value:
+def mask_index_of(b, ids: Value, mask: Value | None) -> Value:
     """The place of the first 0 of each row of the mask, the length where there is none."""
     if mask is None:
         return b.fill((ids.shape[0],), 0, DType.INT32)

@@ -176,13 +176,20 @@ def attention(b, x, weights, bias=None, mask_index=None, past=None, attention_bi
     if do_rotary or past_present_share_buffer or past_sequence_length is not None:
         raise UnsupportedError("Attention with rotary positions or a shared buffer")
     rank_is(x, 3, "the input")
-    in_range("num_heads", num_heads, 1)
     width = weights.shape[1]
     sizes = (apply("floordiv", width, 3),) * 3
     if qkv_hidden_sizes:
         sizes = all_in_range("qkv_hidden_sizes", qkv_hidden_sizes, 3, 1)
     y = b.matmul(x, weights)
     y = y if bias is None else b.scalar("add", y, bias)
+    return attend_projected(b, y, sizes, num_heads, past, mask_index, attention_bias, scale,
+                            bool(unidirectional), mask_filter_value)
+
+
+def attend_projected(b, y: Value, sizes, num_heads: int, past, mask_index, attention_bias,
+                     scale: float, causal: bool, filter_value: float):
+    """Attention over queries, keys and values of `sizes` side by side in y -> output, present."""
+    in_range("num_heads", num_heads, 1)
     q, k, v = (heads_of(b, part, num_heads) for part in b.split(y, 2, sizes))
     present = None
     if past is not None:
@@ -191,7 +198,7 @@ def attention(b, x, weights, bias=None, mask_index=None, past=None, attention_bi
         k, v = b.concat([old[0], k], 2), b.concat([old[1], v], 2)
     if len(b.wanted) > 1 and b.wanted[1]:
         present = b.concat([b.unsqueeze(k, (0,)), b.unsqueeze(v, (0,))], 0)
-    biases = _biases(b, q, k, mask_index, attention_bias, bool(unidirectional), mask_filter_value)
+    biases = _biases(b, q, k, mask_index, attention_bias, causal, filter_value)
     return joined(b, attend(b, q, k, v, scale, biases)), present
 
 
