@@ -1,6 +1,5 @@
 // Prints a Program as text: interface, constants, guards, then every stage with its nodes.
-#include <sstream>
-
+#include "core/text.h"
 #include "program/fields.h"
 #include "program/names.h"
 #include "program/scalar_op.h"
@@ -34,7 +33,7 @@ class Dump {
   }
 
  private:
-  std::ostream& line() { return out_ << indent_; }
+  Text& line() { return out_ << indent_; }
 
   // -- values and numbers --------------------------------------------------------------------
 
@@ -74,7 +73,7 @@ class Dump {
   }
 
   static std::string real(double f) {
-    std::ostringstream text;
+    Text text;
     text << f;
     return text.str();
   }
@@ -217,7 +216,7 @@ class Dump {
 
   const Program& p_;
   std::string indent_;
-  std::ostringstream out_;
+  Text out_;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Writes Regions as CUDA C++: coordinates, loads, one line of text for each op, stores.
 #include <cstring>
-#include <sstream>
 
+#include "core/text.h"
 #include "cuda/select/region_axes.h"
 #include "cuda/select/types.h"
 #include "program/scalar_op.h"
@@ -86,7 +86,7 @@ class Writer : private RegionAxes {
 
   void write_text() {
     const std::string tab = "  ";
-    std::ostringstream s;
+    Text s;
     s << "#pragma once\n#include \"kernels/include/index.h\"\n"
       << "#include \"kernels/include/vector.h\"\n#include \"kernels/include/scalar_ops.h\"\n#include \"kernels/params/region.h\"\n"
       << "namespace rlx::" << spec_.name << " {\n"
@@ -115,7 +115,7 @@ class Writer : private RegionAxes {
     made_.text = s.str();
   }
 
-  void write_coordinates(std::ostringstream& s) const {
+  void write_coordinates(Text& s) const {
     s << "  Index rest = at;\n";
     for (size_t k = last(); k > 0; --k) {
       s << "  const Index c" << k << " = split(rest, p.extents[" << k << "]);\n";
@@ -124,7 +124,7 @@ class Writer : private RegionAxes {
     for (size_t k = 1; k <= last(); ++k) s << "  (void)c" << k << ";\n";
   }
 
-  void write_loads(std::ostringstream& s) const {
+  void write_loads(Text& s) const {
     for (size_t i = 0; i < input_access_.size(); ++i) {
       if (input_access_[i] < 0) continue;
       const size_t a = size_t(input_access_[i]);
@@ -144,7 +144,7 @@ class Writer : private RegionAxes {
     }
   }
 
-  void write_op(std::ostringstream& s, size_t k) {
+  void write_op(Text& s, size_t k) {
     const RegionOp& op = region_.ops[k];
     types_.push_back(op.kind == RegionOp::Kind::load && !is_given(size_t(op.args[0]))
                          ? compute_type(spec_.inputs[size_t(op.args[0])].dtype)
@@ -253,7 +253,7 @@ class Writer : private RegionAxes {
     return names[size_t(op)];
   }
 
-  void write_run(std::ostringstream& s) const {
+  void write_run(Text& s) const {
     s << "template <int N> RLX_FN void run(const params::Region& p, Index at, "
       << "const Given* given) {\n";
     for (size_t k = 0; k < region_.results.size(); ++k) s << "  T" << k << " r" << k << "[N];\n";
