@@ -6,10 +6,8 @@ from rlx import backend
 from tests.onnx.official import OPERATORS, check_operator
 
 _RANDOM = "expects the very numbers of NumPy's generator"
-_HALF = "expects the roundings of half arithmetic in its own order"
 # Cases whose expected values are not the operator's: name -> reason, printed when left out.
 EXCEPTIONS = {
-    "test_attention_4d_causal_fp16": _HALF,
     **dict.fromkeys(("test_bernoulli", "test_bernoulli_double", "test_bernoulli_seed",
                      "test_training_dropout", "test_training_dropout_default",
                      "test_training_dropout_default_mask", "test_training_dropout_mask"), _RANDOM),

@@ -14,7 +14,6 @@ from tests.onnx.official import OPERATORS, check_operator
 
 # Cases whose expected values are not the operator's: name -> reason, printed when left out.
 EXCEPTIONS = {
-    "test_attention_4d_causal_fp16": "expects the roundings of half arithmetic in its own order",
     "test_dft_inverse": "expects a rounding of float32 where the truth is 0",
     "test_dft_inverse_opset19": "expects a rounding of float32 where the truth is 0",
     "test_dynamicquantizelinear": "expects a tie of float32 that float64 decides otherwise",

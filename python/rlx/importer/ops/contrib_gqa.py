@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from rlx.errors import ModelError, UnsupportedError
 from rlx.importer.ops.checks import in_range, rank_is
-from rlx.importer.ops.contrib_attention import (
-    MS, added, attend, heads_of, joined, kept, rotated, within,
+from rlx.importer.ops.heads import (
+    Heads, Scores, added, attend, heads_of, joined, kept, rotated, within,
 )
 from rlx.importer.registry import op
 from rlx.ir.build import DType, Value, apply
+
+MS = "com.microsoft"
 
 
 @op("GroupQueryAttention", domain=MS)
@@ -41,14 +43,17 @@ def group_query_attention(
         if cos_cache is None or sin_cache is None:
             raise ModelError("do_rotary needs cos_cache and sin_cache")
         places = cache.places if position_ids is None else position_ids
-        q, k = (rotated(b, x, places, cos_cache, sin_cache, bool(rotary_interleaved))
-                for x in (q, k))
+        cos, sin = (b.gather(t, places, 0) for t in (cos_cache, sin_cache))
+        q, k = (rotated(b, x, cos, sin, bool(rotary_interleaved)) for x in (q, k))
     k, v = cache.grown(past_key, k), cache.grown(past_value, v)
-    biases = [kept(b, cache.visible(k.shape[2], bool(causal), local_window_size))]
-    if attention_bias is not None:
-        biases.insert(0, added(b, attention_bias))
-    y = attend(b, q, k, v, scale, biases, softcap, _sink(b, q, head_sink, smooth_softmax))
-    return joined(b, y), k, v
+    biases = [] if attention_bias is None else [added(b, attention_bias)]
+    offset = None
+    if causal and cache.plain and local_window_size < 0:
+        offset = cache.past
+    else:
+        biases.append(kept(b, cache.visible(k.shape[2], bool(causal), local_window_size)))
+    scores = Scores(scale, offset, biases, softcap, _sink(b, q, head_sink, smooth_softmax))
+    return joined(b, attend(b, Heads(q), Heads(k), Heads(v), scores, "bshd")), k, v
 
 
 def _separated(b, query, key, value, num_heads: int, kv_num_heads: int) -> list[Value]:
@@ -59,7 +64,7 @@ def _separated(b, query, key, value, num_heads: int, kv_num_heads: int) -> list[
         widths = [apply("mul", size, n) for n in (num_heads, kv_num_heads, kv_num_heads)]
         query, key, value = b.split(query, 2, widths)
     counts = (num_heads, kv_num_heads, kv_num_heads)
-    return [heads_of(b, x, n) for x, n in zip((query, key, value), counts)]
+    return [heads_of(b, x, n).first(b) for x, n in zip((query, key, value), counts)]
 
 
 def _sink(b, q: Value, head_sink: Value | None, smooth: int) -> Value | None:
