@@ -31,6 +31,15 @@ RLX_FN Span span_of(const rlx::params::PoolAxis& a, int out, bool counts_padding
   return {begin + skipped * a.dilation, taps, divisor};
 }
 
+// A template, so that integers, which have no Lp pooling, compile without it.
+template <class V> RLX_FN V lp_root(V sum, int p) {
+  if constexpr (rlx::scalar::Real<V>) {
+    return p == 1 ? sum : p == 2 ? rlx::scalar::sqrt(sum) : rlx::scalar::pow(sum, V(1) / V(p));
+  } else {
+    return sum;
+  }
+}
+
 }  // namespace
 
 extern "C" __global__ void pool(const rlx::params::Pool p) {
@@ -81,8 +90,7 @@ extern "C" __global__ void pool(const rlx::params::Pool p) {
       const long long divisor = (long long)(s[0].divisor) * s[1].divisor * s[2].divisor;
       result = result / T(divisor > 1 ? divisor : 1);
     } else if constexpr (RLX_KIND == lp_pool) {
-      result = p.p == 1   ? result
-               : p.p == 2 ? rlx::scalar::sqrt(result) : rlx::scalar::pow(result, T(1) / T(p.p));
+      result = lp_root(result, int(p.p));
     }
     rlx::store(static_cast<S*>(p.y) + to, result);
     if (p.indices) {

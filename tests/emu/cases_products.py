@@ -69,6 +69,8 @@ def _images():
         yield Case(f"pool {kind} {last}", ("pool",),
                    Pool(kind, (3, 2), (2, 2), (1, 1), channels_last=last, **pads, **options),
                    [values(x)], outputs, "sum")
+    yield Case("pool uint8", ("pool",), Pool("max", (3, 2), (2, 2), (1, 1), **pads),
+               [values((2, 3, 7, 8), U8)], [typed(U8, 2, 3, 3, 4)])
 
 
 def _attention():

@@ -179,11 +179,21 @@ struct LtProduct::Parts {
 
 LtProduct::LtProduct(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 LtProduct::~LtProduct() = default;
-size_t LtProduct::workspace() const { return parts_->chosen.workspace; }
+
+// The library refuses workspace at other addresses; the arena aligns to 64 only.
+constexpr size_t workspace_alignment = 256;
+
+size_t LtProduct::workspace() const {
+  const size_t bytes = parts_->chosen.workspace;
+  return bytes ? bytes + workspace_alignment : 0;
+}
 
 void LtProduct::run(const void* a, const void* b, const void* bias, const void* c, void* d,
                     void* workspace, Stream stream) const {
   const Parts& p = *parts_;
+  const uintptr_t misplaced = reinterpret_cast<uintptr_t>(workspace) % workspace_alignment;
+  workspace = static_cast<std::byte*>(workspace) +
+              (misplaced ? workspace_alignment - misplaced : 0);
   // The bias pointer is part of the descriptor, which other threads may be using.
   std::unique_lock lock(p.mutex, std::defer_lock);
   if (p.problem.bias) {
