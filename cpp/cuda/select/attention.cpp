@@ -59,6 +59,8 @@ std::string refusal_of(const Attention& prim, const SelectRequest& request) {
     return "cuDNN takes head dims up to 128, multiples of 8";
   }
   if (prim.causal && request.dim(prim.causal_offset) != 0) return "a causal mask with an offset";
+  // Where a mask hides all keys of a row, cuDNN gives the mean of the values, not zeros.
+  if (prim.score && is_bias(*prim.score)) return "a mask, which may hide whole rows";
   if (prim.score && !is_bias(*prim.score)) return "a score that is more than an added mask";
   if (prim.score && request.inputs[3].dtype != dtype) return "a mask of another type";
   for (size_t i = 0; i < request.inputs.size(); ++i) {
