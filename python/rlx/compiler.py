@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from rlx.emit import emit
+from rlx.host import function_of
 from rlx.importer.importer import Facts, import_model
 from rlx.importer.loaded import LoadedModel
 from rlx.importer.reader import read
@@ -22,7 +23,8 @@ def compile_model(model: LoadedModel, facts: Facts, outputs: tuple[str, ...] | N
     Raises Specialise when a further fact is needed, ModelError or UnsupportedError.
     """
     graph = import_model(model, facts, outputs)
-    return emit(run_pipeline(graph, disable))
+    return emit(run_pipeline(graph, disable),
+                lambda prim: function_of(prim.function, dict(prim.attributes)))
 
 
 __all__ = ["Facts", "Specialise", "compile_model", "read"]

@@ -54,7 +54,7 @@ class Session:
             self._current = self._executable(compiler.Facts())
             self._fast = None if graph.defaults else self._current
         except compiler.Specialise as need:
-            self._note(need)
+            self._note(need, 0)
         except ModelError:
             # Defaults that do not fit each other may never be used: runs tell.
             if not graph.defaults:
@@ -119,8 +119,8 @@ class Session:
         """The facts and the executable that hold for these inputs, and the results of a run."""
         denied: frozenset[str] = frozenset()
         while True:
-            facts, executable = self._specialise(given, denied)
             try:
+                facts, executable = self._specialise(given, denied)
                 return facts, executable, executable.run(given, out, None, outputs, stream)
             except _core.Respecialise as failed:
                 if failed.args[0] in denied:
@@ -136,25 +136,31 @@ class Session:
                     self._current = self._executable(facts)
                     return facts, self._current
                 except self._compiler.Specialise as need:
-                    self._note(need)
+                    self._note(need, len(self._needs))
 
-    def _note(self, need: Any) -> None:
+    def _note(self, need: Any, at: int) -> None:
+        """Lists a fact that imports need, before the one (at `at`) that takes it to be found."""
         fact = (need.kind, need.value.name)
         if fact in self._needs or not need.value.name:
             raise UnsupportedError(f"cannot specialise the model: {need}") from need
-        self._needs.append(fact)
+        self._needs.insert(at, fact)
 
     def _facts(self, given: dict[str, Any], denied: frozenset[str]) -> Any:
         graph = self._model.graph
         known: dict[str, dict[str, Any]] = {"ranks": {}, "shapes": {}, "values": {}, "present": {}}
         fed = frozenset(name for name in graph.defaults if given.get(name) is not None)
-        for kind, name in self._needs:
+        for i, (kind, name) in enumerate(self._needs):
             if kind == "presence":
                 known["present"][name] = given.get(name) is not None
                 continue
             if name not in graph.inputs:
                 facts = self._compiler.Facts(**known, fed=fed, denied=denied)
-                x = self._executable(facts, (name,)).run(given)[name]
+                try:
+                    computes = self._executable(facts, (name,))
+                except self._compiler.Specialise as need:
+                    self._note(need, i)
+                    return self._facts(given, denied)
+                x = computes.run(given)[name]
             elif given.get(name) is not None:
                 x = feeds.on_host(given[name]) if kind == "value" else given[name]
             elif ("presence", name) in self._needs or name in graph.defaults:

@@ -9,7 +9,7 @@ from typing import Any
 from rlx._load import load_core
 from rlx.emit.schedule import Stage, schedule
 from rlx.emit.tables import Constants, ExprTable, Strings
-from rlx.errors import InternalError
+from rlx.errors import Error, InternalError
 from rlx.ir.graph import Alias, Graph, Guard, Host, If, Loop, Node, Origin, Scan, SequenceOp, Value
 from rlx.ir.prims import RegionOp
 from rlx.ir.slots import slots
@@ -107,7 +107,7 @@ class _Emitter:
             return _struct("Segment", nodes=[self.node(n) for n in stage])
         writers = {If: self.branch, Loop: self.loop, Scan: self.scan, SequenceOp: self.sequence,
                    Host: self.host_call}
-        made = writers[type(stage.prim)](stage.prim, stage.inputs)
+        made = writers[type(stage.prim)](stage)
         made.outputs = self.values_of(stage.outputs)
         made.origin = self.origin(stage.origin)
         return made
@@ -115,35 +115,43 @@ class _Emitter:
     def child(self, graph: Graph) -> Any:
         return _Emitter(graph, self.strings, self.host).program()
 
-    def branch(self, prim: If, inputs: list) -> Any:
-        condition, *captures = self.values_of(inputs)
+    def branch(self, node: Node) -> Any:
+        prim = node.prim
+        condition, *captures = self.values_of(node.inputs)
         return _struct("If", condition=condition, captures=captures,
                        then_program=self.child(prim.then_graph),
                        else_program=self.child(prim.else_graph))
 
-    def loop(self, prim: Loop, inputs: list) -> Any:
-        trip_count, condition, *rest = self.values_of(inputs)
+    def loop(self, node: Node) -> Any:
+        prim = node.prim
+        trip_count, condition, *rest = self.values_of(node.inputs)
         return _struct("Loop", trip_count=trip_count, condition=condition,
                        carried=rest[:prim.carried], captures=rest[prim.carried:],
                        scans=prim.scans, body=self.child(prim.body))
 
-    def scan(self, prim: Scan, inputs: list) -> Any:
-        ids = self.values_of(inputs)
+    def scan(self, node: Node) -> Any:
+        prim = node.prim
+        ids = self.values_of(node.inputs)
         scanned = prim.states + prim.scan_inputs
         return _struct("Scan", states=ids[:prim.states], scan_inputs=ids[prim.states:scanned],
                        captures=ids[scanned:], input_axes=prim.input_axes,
                        output_axes=prim.output_axes, input_reverse=prim.input_reverse,
                        output_reverse=prim.output_reverse, body=self.child(prim.body))
 
-    def sequence(self, prim: SequenceOp, inputs: list) -> Any:
-        return _struct("SequenceOp", inputs=self.values_of(inputs),
-                       **{f.name: getattr(prim, f.name) for f in fields(prim)})
+    def sequence(self, node: Node) -> Any:
+        return _struct("SequenceOp", inputs=self.values_of(node.inputs),
+                       **{f.name: getattr(node.prim, f.name) for f in fields(node.prim)})
 
-    def host_call(self, prim: Host, inputs: list) -> Any:
+    def host_call(self, node: Node) -> Any:
+        name, origin = node.prim.function, node.origin
         if self.host is None:
-            raise InternalError(f"no host functions were given, but {prim.function!r} is called")
-        return _struct("Host", function=prim.function, callable=self.host(prim),
-                       inputs=self.values_of(inputs))
+            raise InternalError(f"no host functions were given, but {name!r} is called")
+        try:
+            function = self.host(node.prim)
+        except Error as error:
+            raise error.at(node=origin.name, op=origin.op)
+        return _struct("Host", function=name, callable=_at(function, origin),
+                       inputs=self.values_of(node.inputs))
 
     # -- primitives --------------------------------------------------------------------------
 
@@ -171,6 +179,19 @@ class _Emitter:
         if hasattr(x, "__dataclass_fields__"):
             return self.prim(x)
         return self.exprs.id(x) if symbolic else x
+
+
+def _at(function: Callable, origin: Origin) -> Callable:
+    """The function with its rlx errors naming the ONNX node."""
+
+    def called(*arrays: Any) -> Any:
+        try:
+            return function(*arrays)
+        except Error as error:
+            raise error.at(node=origin.name, op=origin.op, domain=origin.domain,
+                           opset=origin.opset)
+
+    return called
 
 
 def _struct(name: str, /, **given: Any) -> Any:

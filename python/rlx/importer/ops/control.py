@@ -14,17 +14,19 @@ UNROLL_LIMIT = 8  # trips of a constant Loop that are inlined rather than run as
 @op("If", since=1)
 def if_(b, cond, *, then_branch: Body, else_branch: Body):
     known = b.numbers_or_none(cond)
+    if known is not None and len(known) != 1:
+        raise ModelError("the condition must be one bool", got=str(cond.type))
     if known is not None and isinstance(known[0], int):
         return b.inline(then_branch if known[0] else else_branch)
     try:
         branches = [b.child(g, []) for g in (then_branch, else_branch)]
     except Error:
         # A branch that is not taken may make no sense for the shapes at hand: take only the one.
-        (taken,) = b.structural(cond, "a branch of an If does not fit the inputs")
+        taken = b.structural_one(cond, "a branch of an If does not fit the inputs")
         return b.inline(then_branch if taken else else_branch)
     if not all(_same_form(x.type, y.type) for x, y in zip(*(c.outputs for c in branches))):
         # The branches give different ranks or types: the condition decides the program's form.
-        (taken,) = b.structural(cond, "the branches of an If differ in rank or type")
+        taken = b.structural_one(cond, "the branches of an If differ in rank or type")
         return b.inline(then_branch if taken else else_branch)
     captures = _merge_captures(branches)
     outputs = []

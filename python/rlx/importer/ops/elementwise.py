@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from rlx.errors import UnsupportedError
+from rlx.importer.ops.text import cast_text
 from rlx.importer.registry import Ints, op
 from rlx.ir.build import DType, Value
 
@@ -148,7 +149,10 @@ def where(b, condition, x, y):
 
 @op("Cast", since=6)
 def cast(b, x, *, to: int, saturate: int = 1, round_mode: RoundMode = "up"):
-    return b.cast(x, DType(to), saturate=bool(saturate), round_mode=round_mode)
+    dtype = DType(to)
+    if (x.dtype is DType.STRING) != (dtype is DType.STRING):
+        return cast_text(b, x, dtype)
+    return b.cast(x, dtype, saturate=bool(saturate), round_mode=round_mode)
 
 
 @op("Cast", since=1)
@@ -156,12 +160,12 @@ def cast_1(b, x, *, to: str):
     names = {"FLOAT": DType.FLOAT32, "DOUBLE": DType.FLOAT64}
     if to not in names and to not in DType.__members__:
         raise UnsupportedError("unknown element type of Cast", got=to)
-    return b.cast(x, names[to] if to in names else DType[to])
+    return cast(b, x, to=names[to] if to in names else DType[to])
 
 
 @op("CastLike", since=15)
 def cast_like(b, x, target, *, saturate: int = 1, round_mode: RoundMode = "up"):
-    return b.cast(x, target.dtype, saturate=bool(saturate), round_mode=round_mode)
+    return cast(b, x, to=target.dtype, saturate=saturate, round_mode=round_mode)
 
 
 @op("Clip", since=11)

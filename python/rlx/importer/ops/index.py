@@ -7,6 +7,8 @@ from typing import Literal
 import numpy as np
 
 from rlx.errors import ModelError
+from rlx.importer.ops.checks import in_range, rank_at_least
+from rlx.importer.ops.text import unique_text
 from rlx.importer.registry import op
 from rlx.ir.build import DType, as_int
 
@@ -25,9 +27,11 @@ def gather_elements(b, data, indices, *, axis: int = 0):
 
 @op("GatherND", since=11)
 def gather_nd(b, data, indices, *, batch_dims: int = 0):
+    rank_at_least(indices, 1, "indices")
+    in_range("batch_dims", batch_dims, 0, min(data.rank, indices.rank) - 1)
     depth = as_int(indices.shape[-1])
     if depth is None:
-        (depth,) = b.structural(b.from_numbers([indices.shape[-1]], DType.INT64),
+        depth = b.structural_one(b.from_numbers([indices.shape[-1]], DType.INT64),
                                 "the last dim of GatherND's indices decides the rank")
     if batch_dims + depth > data.rank:
         raise ModelError("indices reach past the data's rank", got=depth,
@@ -54,9 +58,11 @@ def scatter_nd(b, data, indices, updates, *, reduction: Reduction = "none"):
 def tensor_scatter(b, past, update, write_indices=None, *, axis: int = -2,
                    mode: Literal["linear", "circular"] = "linear"):
     """Writes update at write_indices[batch] along axis; circular wraps around the cache."""
+    b.has_rank(update, past.rank, "update")
     axis = b.axis(axis, past.rank)
     place = b.iota(update.shape, axis)
     if write_indices is not None:
+        b.has_rank(write_indices, 1, "write_indices")
         wide = tuple(d if k == 0 else 1 for k, d in enumerate(update.shape))
         place = b.scalar("add", place, b.reshape(write_indices, wide))
     if mode == "circular":
@@ -89,6 +95,8 @@ def compress(b, x, condition, *, axis: int | None = None):
 
 @op("Unique", since=11)
 def unique(b, x, *, axis: int | None = None, sorted: int = 1):
+    if sorted and x.dtype is DType.STRING:
+        return unique_text(b, x, axis)
     return b.unique(x, axis, sorted)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rlx.errors import UnsupportedError
+from rlx.errors import ModelError, UnsupportedError
 from rlx.importer.ops.checks import in_range, rank_at_least
 from rlx.importer.registry import Ints, op
-from rlx.ir.build import DType, Value, apply, product
+from rlx.ir.build import DType, Value, apply, as_int, product
 
 
 @op("BatchNormalization", since=7)
@@ -39,6 +39,7 @@ def _apply_statistics(b, x, scale, bias, mean, var, epsilon: float) -> Value:
 
 
 def _by_channel(b, v: Value, x: Value) -> Value:
+    b.has_rank(v, 1, "a value for each channel")
     return b.reshape(v, (v.shape[0], *(1,) * max(x.rank - 2, 0)))
 
 
@@ -81,6 +82,12 @@ def _trailing(b, v: Value | None, x: Value, axis: int) -> Value | None:
     shape = tuple(x.shape[axis:])
     if v.rank > len(shape) and all(d == 1 for d in v.shape[:v.rank - len(shape)]):
         v = b.reshape(v, v.shape[v.rank - len(shape):])
+    if v.rank > len(shape):
+        raise ModelError("scale or bias has more axes than are normalised", got=str(v.type),
+                         expected=f"shape {list(shape)}")
+    for d, n in zip(v.shape[::-1], shape[::-1]):
+        if as_int(d) != 1:
+            b.same_dim(d, n, "scale or bias and the normalised dims")
     return b.expand(v, shape)
 
 

@@ -60,7 +60,7 @@ op("ArgMin", since=1)(_arg("argmin"))
 
 def _cumulate(kind: str):
     def function(b, x, axis, *, exclusive: int = 0, reverse: int = 0):
-        (at,) = b.structural(axis, "the axis decides how the scan runs")
+        at = b.structural_one(axis, "the axis decides how the scan runs")
         return b.cumulate(kind, x, at, exclusive, reverse)
     return function
 

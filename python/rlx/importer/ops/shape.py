@@ -189,7 +189,7 @@ def tile(b, x, repeats):
 
 @op("Tile", since=1)
 def tile_1(b, x, tiles, axis):
-    (at,) = b.structural(axis, "the axis that Tile repeats")
+    at = b.structural_one(axis, "the axis that Tile repeats")
     times = [1] * x.rank
     times[b.axis(at, x.rank)] = b.number(tiles)
     return tile(b, x, b.from_numbers(times, DType.INT64))

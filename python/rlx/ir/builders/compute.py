@@ -34,6 +34,9 @@ class ComputeBuilder(CoreBuilder):
                a_zero: Value | None = None, b_zero: Value | None = None,
                dtype: DType | None = None) -> Value:
         """Batched product of tensors of rank >= 2; integer inputs give int32 when dtype says so."""
+        if a.rank < 2 or b.rank < 2:
+            raise ModelError("a matrix product takes matrices", expected="rank 2 or more",
+                             got=f"{a.type} and {b.type}")
         (m, ka), (kb, n) = a.shape[-2:], b.shape[-2:]
         if trans_a:
             m, ka = ka, m
@@ -145,9 +148,7 @@ class ComputeBuilder(CoreBuilder):
         return self.node(prim, [x, w, r, b, sequence_lens, initial_h, initial_c, p], types)
 
     def _has_shape(self, name: str, v: Value, shape: tuple[Number, ...]) -> None:
-        if v.rank != len(shape):
-            raise ModelError(f"{name} has another rank", expected=f"rank {len(shape)}",
-                             got=str(v.type))
+        self.has_rank(v, len(shape), name)
         for k, (got, wanted) in enumerate(zip(v.shape, shape)):
             self.same_dim(got, wanted, f"axis {k} of {name}")
 

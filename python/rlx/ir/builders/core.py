@@ -143,6 +143,19 @@ class CoreBuilder:
                 raise Specialise("value" if s.kind == "element" else "shape", s.value, why)
         raise Specialise("value", x, why)
 
+    def structural_one(self, x: Value, why: str) -> int:
+        """The only element of x as a Python int, because it decides the form of the program."""
+        found = self.structural(x, why)
+        if len(found) != 1:
+            raise ModelError("one element is needed here", expected="1 element", got=str(x.type))
+        return found[0]
+
+    def has_rank(self, x: Value, rank: int, what: str) -> None:
+        """ModelError unless x has so many axes."""
+        if x.rank != rank:
+            raise ModelError(f"{what} has another rank", expected=f"rank {rank}",
+                             got=str(x.type)).at(node=self.origin.name, op=self.origin.op)
+
     def _element_symbols(self, x: Value, count: int) -> tuple[Number, ...]:
         floating = x.dtype.is_float
         if x.exprs is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlx.errors import UnsupportedError
+from rlx.errors import ModelError, UnsupportedError
 from rlx.ir.builders.core import CoreBuilder
 from rlx.ir.expr import Number, Symbol, apply, product, symbol
 from rlx.ir.graph import Value
@@ -31,6 +31,7 @@ class IndexingBuilder(CoreBuilder):
 
     def gather_elements(self, data: Value, indices: Value, axis: int) -> Value:
         """ONNX GatherElements."""
+        self.has_rank(indices, data.rank, "indices")
         prim = Gather("elements", self.axis(axis, data.rank))
         return self.node(prim, [data, indices], [TensorType(data.dtype, indices.shape)])[0]
 
@@ -45,7 +46,14 @@ class IndexingBuilder(CoreBuilder):
     def scatter(self, kind: str, data: Value, indices: Value, updates: Value, *, axis: int = 0,
                 reduction: str = "none") -> Value:
         """ONNX ScatterElements ("elements") or ScatterND ("nd")."""
-        axis = self.axis(axis, data.rank) if kind == "elements" else 0
+        if kind == "elements":
+            axis = self.axis(axis, data.rank)
+            self.has_rank(indices, data.rank, "indices")
+            self.has_rank(updates, data.rank, "updates")
+        if updates.dtype is not data.dtype:
+            raise ModelError("data and updates differ in element type", expected=str(data.type),
+                             got=str(updates.type))
+        axis = axis if kind == "elements" else 0
         depth = indices.shape[-1] if kind == "nd" and indices.rank else 0
         self.guard(apply("le", depth, data.rank), "indices reach past the data's rank")
         return self.node(Scatter(kind, axis, reduction), [data, indices, updates], [data.type])[0]
@@ -79,6 +87,7 @@ class IndexingBuilder(CoreBuilder):
 
     def compress(self, x: Value, condition: Value, axis: int | None) -> Value:
         """ONNX Compress along axis, or of the flattened x."""
+        self.has_rank(condition, 1, "condition")
         if axis is None:
             return self._counted(Sort("compress"), [x, condition],
                                  lambda n: [TensorType(x.dtype, (n,))], condition.shape[0])[0]
@@ -104,6 +113,8 @@ class IndexingBuilder(CoreBuilder):
     def non_max_suppression(self, boxes: Value, scores: Value, max_output: Value | None,
                             iou: Value | None, score: Value | None, center: bool) -> Value:
         """ONNX NonMaxSuppression: int64 [n, 3]."""
+        self.has_rank(boxes, 3, "boxes")
+        self.has_rank(scores, 3, "scores")
         upper = product(scores.shape)
         return self._counted(NonMaxSuppression(center), [boxes, scores, max_output, iou, score],
                              lambda n: [TensorType(DType.INT64, (n, 3))], upper)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rlx.errors import ModelError
 from rlx.ir.builders.core import CoreBuilder
 from rlx.ir.expr import Number, apply, as_int, product
 from rlx.ir.graph import Alias, Node, Value
@@ -100,6 +101,11 @@ class MovementBuilder(CoreBuilder):
             return xs[0]
         rank = xs[0].rank
         axis = self.axis(axis, rank)
+        for x in xs[1:]:
+            self.has_rank(x, rank, "an input of Concat")
+            if x.dtype is not xs[0].dtype:
+                raise ModelError("the inputs of Concat differ in element type",
+                                 expected=str(xs[0].type), got=str(x.type))
         found = [self.numbers_or_none(x) for x in xs] if rank == 1 else [None]
         if all(f is not None for f in found) and not all(x.is_const for x in xs):
             numbers = sum((tuple(f) for f in found), ())
