@@ -35,6 +35,12 @@ def rank_at_least(x: Value, least: int, what: str = "the input") -> None:
                          got=str(x.type))
 
 
+def rank_is(x: Value, rank: int, what: str) -> None:
+    """The input must have exactly so many axes."""
+    if x.rank != rank:
+        raise ModelError(f"{what} has another rank", expected=f"rank {rank}", got=str(x.type))
+
+
 def window(x: Value, strides, dilations, kernel=None) -> tuple[tuple, tuple]:
     """(strides, dilations) of a sliding window over NC... x, ones where they are not given."""
     rank_at_least(x, 3)

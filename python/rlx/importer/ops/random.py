@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlx.errors import UnsupportedError
-from rlx.importer.ops.checks import dims, in_range
+from rlx.importer.ops.checks import dims, in_range, rank_is
 from rlx.importer.registry import Ints, op
 from rlx.ir.build import DType, Random
 
@@ -43,7 +43,7 @@ def bernoulli(b, x, *, dtype: int | None = None, seed: float | None = None):
 
 @op("Multinomial", since=7)
 def multinomial(b, x, *, dtype: int = 6, sample_size: int = 1, seed: float | None = None):
-    b.has_rank(x, 2, "the input")
+    rank_is(x, 2, "the input")
     in_range("sample_size", sample_size, 1)
     return b.random(Random("multinomial", seed=seed), DType(dtype), (x.shape[0], sample_size), x)
 

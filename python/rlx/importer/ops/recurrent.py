@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from rlx.errors import ModelError
-from rlx.importer.ops.checks import in_range
+from rlx.importer.ops.checks import in_range, rank_is
 from rlx.importer.registry import Floats, Texts, op
 from rlx.ir.build import Recurrent, as_int
 
@@ -16,7 +16,7 @@ def _recurrent(b, kind: str, tensors, hidden_size, direction, activations, alpha
                layout, **more):
     x, w, r, bias, lens, h, c, p = tensors
     for v, what in ((x, "X"), (w, "W"), (r, "R")):
-        b.has_rank(v, 3, what)
+        rank_is(v, 3, what)
     hidden = hidden_size if hidden_size is not None else as_int(r.shape[2])
     if hidden is None:
         raise ModelError("hidden_size is missing, and the weights do not tell it", got=str(r.type))
