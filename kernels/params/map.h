@@ -48,7 +48,9 @@ inline constexpr MapBody map_bodies[] = {
     {"grid_sample", MapTypes::real, 0, 2, 1},
     {"inverse", MapTypes::real, 0, 1, 2},
     {"max_roi_pool", MapTypes::real, 0, 2, 1, "a batch index is out of range"},
+    {"pairwise_coupling", MapTypes::real, 0, 1, 2},
     {"roi_align", MapTypes::real, 0, 3, 1, "a batch index is out of range"},
+    {"tree_ensemble", MapTypes::real, 0, 6, 1},
 };
 
 }  // namespace rlx::params

@@ -17,12 +17,13 @@ from rlx.passes import run_pipeline
 
 
 def compile_model(model: LoadedModel, facts: Facts, outputs: tuple[str, ...] | None,
-                  disable: tuple[str, ...]) -> Any:
+                  disable: tuple[str, ...], maps: dict[str, tuple] | None = None) -> Any:
     """The _core.Program of a model under `facts`; outputs names other values of it to give.
 
+    `maps` gets the keys of the outputs that are sequences of maps.
     Raises Specialise when a further fact is needed, ModelError or UnsupportedError.
     """
-    graph = import_model(model, facts, outputs)
+    graph = import_model(model, facts, outputs, maps)
     return emit(run_pipeline(graph, disable),
                 lambda prim: function_of(prim.function, dict(prim.attributes)))
 

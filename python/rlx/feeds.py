@@ -10,7 +10,7 @@ import numpy as np
 
 from rlx.errors import InputError
 from rlx.importer.loaded import LoadedGraph
-from rlx.importer.types import type_of
+from rlx.importer.types import map_types, type_of
 from rlx.ir.types import DType, TensorType
 
 
@@ -35,12 +35,31 @@ def describe(protos: Mapping[str, Any]) -> tuple[Info, ...]:
 def _info(name: str, proto) -> Info:
     if proto is None or proto.WhichOneof("value") is None:
         return Info(name, "unknown", None)
+    if proto.WhichOneof("value") == "map_type":
+        return Info(name, _map_text(proto.map_type), None)
+    element = proto.sequence_type.elem_type
+    if element.WhichOneof("value") == "map_type":
+        return Info(name, f"seq({_map_text(element.map_type)})", None)
     type = type_of(proto, lambda: 0)
     if not isinstance(type, TensorType):
         return Info(name, str(type).lower(), None)
     known = proto.tensor_type.HasField("shape")
     return Info(name, type.dtype.name.lower(), tuple(d or None if d != 0 else 0 for d in type.shape)
                 if known else None)
+
+
+def _map_text(proto) -> str:
+    return "map({}, {})".format(*(dtype.name.lower() for dtype in map_types(proto)))
+
+
+def with_maps(results: dict[str, Any], maps: Mapping[str, tuple]) -> dict[str, Any]:
+    """The results of a run in which rows of values have become dicts with the keys in `maps`."""
+    def shown(name: str, x: Any) -> Any:
+        if name not in maps or not isinstance(x, np.ndarray):
+            return x
+        return [dict(zip(maps[name], row)) for row in x.tolist()]
+
+    return {name: shown(name, x) for name, x in results.items()}
 
 
 def normalise(inputs: Any, graph: LoadedGraph, on_gpu: bool = False) -> dict[str, Any]:
@@ -60,8 +79,27 @@ def normalise(inputs: Any, graph: LoadedGraph, on_gpu: bool = False) -> dict[str
                          expected=f"a dict with {', '.join(names)}", got=type(inputs).__name__)
     else:
         given = {names[0]: inputs}
-    return {name: x if on_gpu and lies_on_gpu(x) else _input(name, x, graph.inputs.get(name))
-            for name, x in given.items() if x is not None or name not in graph.defaults}
+    found: dict[str, Any] = {}
+    for name, x in given.items():
+        proto = graph.inputs.get(name)
+        if proto is not None and proto.HasField("map_type"):
+            found[f"{name}/keys"], found[f"{name}/values"] = _map(name, x, proto.map_type)
+        elif on_gpu and lies_on_gpu(x):
+            found[name] = x
+        elif x is not None or name not in graph.defaults:
+            found[name] = _input(name, x, proto)
+    return found
+
+
+def _map(name: str, x: Any, proto) -> list[np.ndarray]:
+    """The keys and the values of a map that is fed."""
+    if not isinstance(x, Mapping):
+        raise InputError(f"input {name!r} is a map", expected="a dict", got=type(x).__name__)
+    columns = []
+    for items, dtype in zip((list(x.keys()), list(x.values())), map_types(proto)):
+        array = convert(items, dtype)
+        columns.append(array if items else np.zeros(0, dtype.numpy))
+    return columns
 
 
 def lies_on_gpu(x: Any) -> bool:

@@ -48,11 +48,13 @@ class Session:
         self._compiled: OrderedDict[tuple, Any] = OrderedDict()
         self._needs: list[tuple[str, str]] = []  # (kind, value name) facts that imports need
         self._imports = 0
+        self._maps: dict[str, tuple] = {}  # of outputs that are sequences of maps: their keys
         self._current: Any = None  # what explain() and memory_plan() describe
         self._fast: Any = None     # the one executable, when no input decides the program
         try:
             self._current = self._executable(compiler.Facts())
-            self._fast = None if graph.defaults else self._current
+            maps = self._maps or any(p.HasField("map_type") for p in graph.inputs.values())
+            self._fast = None if graph.defaults or maps else self._current
         except compiler.Specialise as need:
             self._note(need, 0)
         except ModelError:
@@ -68,7 +70,8 @@ class Session:
     def run(self, inputs: Any, out: dict[str, np.ndarray] | None = None, *,
             state: State | None = None, outputs: str = "host",
             stream: int | None = None) -> dict[str, Any]:
-        """Runs the model once: output name -> ndarray (list for a sequence, None if absent).
+        """Runs the model once: output name -> ndarray (list for a sequence, of dicts for one of
+        maps; None if absent).
 
         inputs: dict by name, sequence in the model's order, or the one array. Values may be
         NumPy arrays or anything with DLPack, the array interface or the buffer protocol.
@@ -88,7 +91,8 @@ class Session:
         given = feeds.normalise(inputs, self._model.graph, self.device != "cpu")
         self._check_open()
         if state is None:
-            return self._settle(given, out, outputs, stream)[2]
+            results = self._settle(given, out, outputs, stream)[2]
+            return feeds.with_maps(results, self._maps) if self._maps else results
         if state.session is not self:
             raise InputError("the state belongs to another Session")
         return state.run(given, out)
@@ -183,7 +187,7 @@ class Session:
         found = self._compiled.get(key)
         if found is None:
             program = self._compiler.compile_model(self._model, facts, outputs,
-                                                   self.options.disable)
+                                                   self.options.disable, self._maps)
             found = _core.Executable(program, self._device, self._packs,
                                      threads=self.options.threads, force=self.options.force,
                                      plan_cache_bytes=self.options.plan_cache_bytes,

@@ -15,7 +15,9 @@
 #include "kernels/map/grid_sample.h"
 #include "kernels/map/inverse.h"
 #include "kernels/map/max_roi_pool.h"
+#include "kernels/map/pairwise_coupling.h"
 #include "kernels/map/roi_align.h"
+#include "kernels/map/tree_ensemble.h"
 
 namespace rlx::cpu {
 namespace {
@@ -76,6 +78,11 @@ constexpr auto col2im = []<class E>(E, const params::Map& map, int64_t item) {
   map::col2im<typename E::type>(map, item);
 };
 
+template <class Body>
+constexpr auto wide_reals(std::string_view name, Body body) {
+  return rows<Body, float, double>(name, body, {DType::float32, DType::float64});
+}
+
 constexpr auto map_entries = joined(
     bytes("bit_cast", []<class E>(E, const params::Map& map, int64_t item) {
       map::bit_cast<typename E::type>(map, item);
@@ -107,6 +114,12 @@ constexpr auto map_entries = joined(
     }),
     reals("roi_align", []<class E>(E, const params::Map& map, int64_t item) {
       map::roi_align<typename E::type>(map, item);
+    }),
+    wide_reals("pairwise_coupling", []<class E>(E, const params::Map& map, int64_t item) {
+      map::pairwise_coupling<typename E::type>(map, item);
+    }),
+    wide_reals("tree_ensemble", []<class E>(E, const params::Map& map, int64_t item) {
+      map::tree_ensemble<typename E::type>(map, item);
     }));
 
 }  // namespace

@@ -14,10 +14,13 @@ from rlx.importer.dims import InputDims
 from rlx.importer.loaded import LoadedGraph, LoadedModel, LoadedNode, Weight
 from rlx.importer.registry import Entry, find
 from rlx.importer.scope import Scope
-from rlx.importer.types import proto_of, type_of
+from rlx.importer.types import MapValue, map_types, proto_of, type_of
 from rlx.ir.build import Specialise
 from rlx.ir.graph import Graph, Origin, Value
 from rlx.ir.types import OptionalType, SequenceType, TensorType
+
+
+_TAKE_MAPS = frozenset({"DictVectorizer", "Identity"})
 
 
 @dataclass(frozen=True)
@@ -42,17 +45,24 @@ class Facts:
 
 
 def import_model(model: LoadedModel, facts: Facts = Facts(),
-                 outputs: tuple[str, ...] | None = None) -> Graph:
+                 outputs: tuple[str, ...] | None = None, maps: dict[str, tuple] | None = None
+                 ) -> Graph:
     """The typed Graph of a model under `facts`; outputs names other values of it to give.
 
+    `maps` gets the keys of the outputs that are sequences of maps, whose values are [N, keys].
     Raises Specialise when a further fact is needed, ModelError or UnsupportedError with the node.
     """
-    return _Importer(model, facts).run(outputs)
+    importer = _Importer(model, facts)
+    graph = importer.run(outputs)
+    if maps is not None:
+        maps.update(importer.maps)
+    return graph
 
 
 class _Importer:
     def __init__(self, model: LoadedModel, facts: Facts):
         self.model, self.facts = model, facts
+        self.maps: dict[str, tuple] = {}  # of the outputs that are sequences of maps: their keys
         self.opsets = model.opset_imports
 
     def run(self, outputs: tuple[str, ...] | None) -> Graph:
@@ -60,18 +70,31 @@ class _Importer:
         b = ImportBuilder(Graph(name=graph.name), fixed=self.facts.values,
                           denied=self.facts.denied)
         b.start(Scope(), self.walk)
-        b.graph.inputs = [self.input(name, proto) for name, proto in graph.inputs.items()
-                          if name not in graph.defaults or name in self.facts.fed]
+        for name, proto in graph.inputs.items():
+            if proto.HasField("map_type"):
+                self.map_input(b, name, proto.map_type)
+            elif name not in graph.defaults or name in self.facts.fed:
+                b.graph.inputs.append(self.input(name, proto))
+                b.scope.set(name, b.graph.inputs[-1])
         self.input_dims(b)
-        for value in b.graph.inputs:
-            b.scope.set(value.name, value)
         self.walk(b, graph, None if outputs is None else set(outputs))
         for name in graph.outputs if outputs is None else outputs:
-            value = b.materialise(b.scope.get(name))
-            b.graph.outputs.append(value)
+            value = b.scope.get(name)
+            if isinstance(value, MapValue):
+                self.maps[name] = value.keys
+                value = value.values
+            b.graph.outputs.append(b.materialise(value))
             b.graph.output_names.append(name)
         self.states(b.graph)
         return b.graph
+
+    @staticmethod
+    def map_input(b: ImportBuilder, name: str, proto) -> None:
+        """A map that is fed: its keys and its values are two inputs."""
+        parts = [Value(TensorType(dtype, ("",)), f"{name}/{part}")
+                 for part, dtype in zip(("keys", "values"), map_types(proto))]
+        b.graph.inputs += parts
+        b.scope.set(name, MapValue(*parts, name))
 
     def input(self, name: str, proto) -> Value:
         value = Value(TensorType(None, ()), name)
@@ -154,6 +177,9 @@ class _Importer:
         inputs = [b.scope.get(name) if name else None for name in node.input]
         if not node.output:
             raise ModelError("the node has no outputs", remedy="remove the node from the model")
+        if entry.name not in _TAKE_MAPS and any(isinstance(v, MapValue) for v in inputs):
+            raise UnsupportedError("an input is a map", expected="a tensor",
+                                   remedy="use maps as inputs of DictVectorizer or outputs only")
         given, attributes = entry.arguments(inputs, self.attributes(b, node))
         b.opset, b.wanted = opset, tuple(bool(name) for name in node.output)
         results = entry.function(b, *given, **attributes)

@@ -7,7 +7,31 @@ from typing import Callable
 import onnx
 
 from rlx.errors import UnsupportedError
+from rlx.ir.graph import Value
 from rlx.ir.types import DType, OptionalType, SequenceType, TensorType, Type
+
+
+class MapValue:
+    """A map, which has no type in the IR: it exists where it enters and leaves a model only.
+
+    values is [n] with the key tensor [n] of an input; or [N, K] with K fixed keys, which is a
+    sequence of N maps.
+    """
+
+    def __init__(self, keys: Value | tuple, values: Value, name: str = ""):
+        self.keys, self.values, self.name = keys, values, name
+
+    @property
+    def type(self) -> Type:
+        raise UnsupportedError(f"the map {self.name!r} is used by an operator on tensors")
+
+
+def map_types(proto: onnx.TypeProto.Map) -> tuple[DType, DType]:
+    """The element types of a map's keys and values."""
+    value = proto.value_type
+    if value.WhichOneof("value") != "tensor_type":
+        raise UnsupportedError("maps of anything but numbers and strings are not supported")
+    return DType(proto.key_type), DType(value.tensor_type.elem_type)
 
 
 def type_of(proto: onnx.TypeProto, rank: Callable[[], int]) -> Type:

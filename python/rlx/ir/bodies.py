@@ -26,6 +26,8 @@ BODIES: dict[str, Body] = {
     "grid_sample": Body(2, 2, 1),
     "inverse": Body(1, 1, 2),
     "max_roi_pool": Body(2, 2, 1),
+    "pairwise_coupling": Body(1, 1, 2),
     "roi_align": Body(3, 3, 1),
+    "tree_ensemble": Body(6, 6, 1),
 }
 MAX_RANK = 8  # of an operand

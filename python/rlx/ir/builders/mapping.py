@@ -37,6 +37,18 @@ class MappingBuilder(CoreBuilder):
         prim = Fft(axis, length, inverse, onesided)
         return self.node(prim, [x], [TensorType(x.dtype, shape)])[0]
 
+    def tree_ensemble(self, x: Value, tables, targets: int, kind: str, shares: int) -> Value:
+        """float64 [N, shares, targets]: the votes of each share of the trees on rows of x."""
+        votes = TensorType(DType.FLOAT64, (x.shape[0], shares, targets))
+        return self.map("tree_ensemble", [x, *tables], [votes], (shares, x.shape[0]),
+                        ints=(("sum", "min", "max").index(kind),))[0]
+
+    def pairwise_coupling(self, pairs: Value, classes: int) -> Value:
+        """[N, classes] probabilities from those of each class against each later one."""
+        types = [TensorType(pairs.dtype, (pairs.shape[0], classes)),
+                 TensorType(DType.FLOAT64, (pairs.shape[0], classes, classes + 1))]
+        return self.map("pairwise_coupling", [pairs], types, (pairs.shape[0],))[0]
+
     def bit_cast(self, x: Value, dtype: DType) -> Value:
         """The bits of x as another element type of its size."""
         if x.dtype.itemsize != dtype.itemsize or DType.STRING in (x.dtype, dtype):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rlx.ir.prims import Map
-from rlx.ir.reference import sampling
+from rlx.ir.reference import sampling, trees
 from rlx.ir.reference.numeric import store, widen
 
 
@@ -108,5 +108,7 @@ BODY_REFERENCES: dict[str, Callable] = {
     "grid_sample": sampling.grid_sample,
     "inverse": inverse,
     "max_roi_pool": sampling.max_roi_pool,
+    "pairwise_coupling": trees.pairwise_coupling,
     "roi_align": sampling.roi_align,
+    "tree_ensemble": trees.tree_ensemble,
 }
