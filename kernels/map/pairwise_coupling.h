@@ -8,8 +8,9 @@ namespace rlx::map {
 
 // The chance of class i against j, of the pairs (0, 1), (0, 2) ... (1, 2) ...
 template <class T> RLX_FN double pair_chance(const T* pairs, int classes, int i, int j) {
-  if (i > j) return 1.0 - pair_chance(pairs, classes, j, i);
-  return double(pairs[i * (2 * classes - i - 1) / 2 + j - i - 1]);
+  const int low = i < j ? i : j, high = i < j ? j : i;
+  const double chance = double(pairs[low * (2 * classes - low - 1) / 2 + high - low - 1]);
+  return i < j ? chance : 1.0 - chance;
 }
 
 // pairs [N, C (C - 1) / 2] -> p [N, C] and room, double [N, C, C + 1].

@@ -44,7 +44,8 @@ template <class T> RLX_FN void tree_ensemble(const params::Map& p, long long ite
   const T* from = static_cast<const T*>(x.data) + row * x.shape[1];
   double* to = static_cast<double*>(y.data) + (row * shares + share) * y.shape[2];
   const long long kind = p.ints[0];
-  const double first = kind == 0 ? 0.0 : kind == 1 ? __builtin_inf() : -__builtin_inf();
+  const double endless = double(scalar::from_bits(0x7f800000u));
+  const double first = kind == 0 ? 0.0 : kind == 1 ? endless : -endless;
   for (long long k = 0; k < y.shape[2]; ++k) to[k] = first;
   constexpr int lanes = 8;  // walks that wait for memory together
   const long long end = trees * (share + 1) / shares;

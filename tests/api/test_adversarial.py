@@ -160,3 +160,28 @@ def test_zero_points_of_the_wrong_size_are_refused(rows, size):
                  [value("y", i32)])
     with pytest.raises(rlx.Error, match="zero point"):
         rlx.load(made)
+
+
+@pytest.mark.parametrize("places, shapes", [((0, 1, -1), [(2,), (3, 4), (3, 4)])])
+def test_sequence_of_different_ranks(places, shapes):
+    """Its elements are taken by constant positions, and it may leave the model."""
+    nodes = [node("SequenceConstruct", "a b", "s"), node("SequenceLength", "s", "n")]
+    initializers = {}
+    for k, place in enumerate(places):
+        initializers[f"p{k}"] = np.array(place)
+        nodes += [node("SequenceAt", f"s p{k}", f"y{k}")]
+    made = model(nodes, [value("a", F, [2]), value("b", F, ["r", 4])],
+                 [value("n", I), *(value(f"y{k}") for k in range(len(places))),
+                  helper.make_tensor_sequence_value_info("s", F, None)], initializers)
+    a, b = arange(2), arange(3, 4)
+    got = rlx.run(made, {"a": a, "b": b})
+    assert got["n"] == 2 and [got[f"y{k}"].shape for k in range(len(places))] == shapes
+    for x, y in zip(got["s"], (a, b)):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_element_of_a_mixed_sequence_at_a_place_that_is_fed():
+    made = model([node("SequenceConstruct", "a b", "s"), node("SequenceAt", "s p", "y")],
+                 [value("a", F, [2]), value("b", F, [2, 2]), value("p", I, [])], [value("y")])
+    with pytest.raises(rlx.UnsupportedError, match="rank"):
+        rlx.load(made)

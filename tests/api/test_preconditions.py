@@ -64,6 +64,10 @@ LSTM = {"w": np.ones((1, 12, 4), np.float32), "r": np.ones((1, 12, 3), np.float3
     ("CenterCropPad", "x n", {"x": [2, 2]}, {"n": np.array([1])}, {}),
     ("Trilu", "x", {"x": [2]}, {}, {}),
     ("Flatten", "x", {"x": [2]}, {}, {"axis": 2}),
+    ("Conv", "x w b", IMAGE, WEIGHTS | {"b": np.float32(1)}, {}),
+    ("DequantizeLinear", "q s", {}, ONES | {"q": np.ones((4, 4), np.int8)}, {"block_size": 2}),
+    ("DequantizeLinear", "q t", {}, {"q": np.ones((4, 4), np.int8), "t": np.ones(
+        (4, 3), np.float32)}, {"block_size": 2}),
     ("Concat", "x z", {"x": [2], "z": [2, 2]}, {}, {"axis": 0}),
     ("Gemm", "x x", {"x": []}, {}, {}),
     ("Gather", "x n", {"x": []}, {"n": np.array([0])}, {}),

@@ -153,6 +153,7 @@ def test_n_grams_in_too_few_tokens():
     {"pool_int64s": [1, 2, 1, 2], "ngram_counts": [0, 9]},
     {"pool_int64s": [1, 2, 1, 2], "mode": "IDF", "weights": [1.0]},
     {"pool_int64s": [1, 2, 1, 2], "max_skip_count": -1},
+    {"pool_int64s": [1, 2, 1, 2], "ngram_indexes": [0, 1, 2**40]},
 ])
 def test_pools_that_do_not_fit(attributes):
     with pytest.raises(rlx.ModelError, match="TfIdfVectorizer"):

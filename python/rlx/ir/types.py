@@ -141,10 +141,14 @@ class TensorType:
 
 @dataclass(frozen=True, slots=True)
 class SequenceType:
-    """A sequence of tensors of one element type; rank is theirs where it is known and equal."""
+    """A sequence of tensors of one element type; rank is theirs where it is known and equal.
+
+    mixed: they surely differ in rank.
+    """
 
     dtype: DType
     rank: int | None = None
+    mixed: bool = False
 
     def __str__(self) -> str:
         return f"seq({self.dtype.name.lower()})"

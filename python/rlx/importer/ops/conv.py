@@ -44,6 +44,7 @@ def add_channel_bias(b, y: Value, bias: Value | None) -> Value:
     """y + bias, one value a channel of NCHW y."""
     if bias is None:
         return y
+    b.has_rank(bias, 1, "the bias")
     return b.scalar("add", y, b.reshape(bias, (bias.shape[0], *(1,) * (y.rank - 2))))
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from rlx.errors import ModelError
+from rlx.importer.ops.checks import in_range, window
 from rlx.importer.ops.conv import check_kernel, window_pads
 from rlx.importer.registry import AutoPad, Ints, op
-from rlx.ir.build import AxisMap, DType, Value, as_int
+from rlx.ir.build import AxisMap, DType, Value, apply, as_int
 
 _RANGES = {
     DType.UINT8: (0, 255), DType.INT8: (-128, 127), DType.UINT16: (0, 65535),
@@ -60,7 +61,12 @@ def _spread(b, v: Value, x: Value, axis: int, block_size: int) -> Value:
     if v.rank == 0 or v.shape == (1,):
         return b.reshape(v, ())
     axis = b.axis(axis, x.rank)
+    in_range("block_size", block_size, 0)
     if block_size:
+        b.has_rank(v, x.rank, "the scale or zero point of blocks")
+        for k, (d, n) in enumerate(zip(x.shape, v.shape)):
+            blocks = apply("floordiv", apply("add", d, block_size - 1), block_size)
+            b.same_dim(n, blocks if k == axis else d, f"axis {k} of the scale or zero point")
         access = tuple(AxisMap(k, block_size if k == axis else 1) for k in range(x.rank))
         return b.read(v, x.shape, access)
     if v.rank != 1:
@@ -96,8 +102,9 @@ def _vector(b, zero: Value) -> Value:
 def qlinear_conv(b, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias=None, *,
                  auto_pad: AutoPad = "NOTSET", dilations: Ints = None, group: int = 1,
                  kernel_shape: Ints = None, pads: Ints = None, strides: Ints = None):
+    strides, dilations = window(x, strides, dilations)
     rank = x.rank - 2
-    strides, dilations = strides or (1,) * rank, dilations or (1,) * rank
+    in_range("group", group, 1)
     check_kernel(b, w, kernel_shape)
     begin, end = window_pads(x.shape[2:], w.shape[2:], strides, dilations, pads, auto_pad)
     total = b.conv(x, w, strides=strides, dilations=dilations, pads_begin=begin, pads_end=end,

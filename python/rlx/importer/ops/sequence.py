@@ -18,13 +18,41 @@ def _stage(b, kind: str, inputs, type, **fields) -> Value:
 
 def _joined_rank(sequence: SequenceType, x: Value) -> SequenceType:
     """The type after x is put into a sequence: its rank is known while all are equal."""
-    if sequence.rank not in (None, x.rank):
-        raise UnsupportedError("a sequence of tensors of different ranks",
-                               expected=f"rank {sequence.rank}", got=f"rank {x.rank}")
+    if x.dtype is not sequence.dtype:
+        raise ModelError("the elements of a sequence differ in element type",
+                         expected=sequence.dtype.name.lower(), got=str(x.type))
+    if sequence.mixed or sequence.rank not in (None, x.rank):
+        return SequenceType(sequence.dtype, None, mixed=True)
     return SequenceType(sequence.dtype, x.rank)
 
 
+def _items(sequence: Value) -> list[Value] | None:
+    """The elements of a sequence that is put together from known ones, else None."""
+    node = sequence.producer
+    prim = None if node is None else node.prim
+    if not isinstance(prim, SequenceOp):
+        return None
+    if prim.kind in ("construct", "empty"):
+        return list(node.inputs)
+    if prim.kind != "insert":
+        return None
+    items, place = _items(node.inputs[0]), node.inputs[2]
+    at = None if items is None else len(items) if place is None else _place(place, len(items) + 1)
+    return None if at is None else [*items[:at], node.inputs[1], *items[at:]]
+
+
+def _place(position: Value, count: int) -> int | None:
+    """A constant position among `count`, None for one that is not constant or out of range."""
+    if not position.is_const or position.const.size != 1:
+        return None
+    at = int(position.const.reshape(())[()])
+    return at % count if -count <= at < count else None
+
+
 def _rank(sequence: Value) -> int:
+    if sequence.type.mixed:
+        raise UnsupportedError("the elements of the sequence differ in rank",
+                               remedy="take them by constant positions")
     if sequence.type.rank is None:
         raise Specialise("rank", sequence, "the rank of a sequence's elements decides the program")
     return sequence.type.rank
@@ -32,6 +60,8 @@ def _rank(sequence: Value) -> int:
 
 @op("SequenceConstruct", since=11)
 def sequence_construct(b, *xs):
+    if not xs:
+        raise ModelError("SequenceConstruct has no inputs", remedy="use SequenceEmpty")
     type = SequenceType(xs[0].dtype)
     for x in xs:
         type = _joined_rank(type, x)
@@ -55,11 +85,18 @@ def sequence_erase(b, sequence, position=None):
 
 @op("SequenceLength", since=11)
 def sequence_length(b, sequence):
+    items = _items(sequence)
+    if items is not None:
+        return b.const(len(items), DType.INT64)
     return _stage(b, "length", [sequence], TensorType(DType.INT64, ()))
 
 
 @op("SequenceAt", since=11)
 def sequence_at(b, sequence, position):
+    items = _items(sequence)
+    at = None if items is None else _place(position, len(items)) if items else None
+    if at is not None:
+        return items[at]
     value = Value(sequence.type)
     dims = tuple(value.dim(k) for k in range(_rank(sequence)))
     value.type = TensorType(sequence.type.dtype, dims)

@@ -13,7 +13,7 @@ _WIDE = (DType.FLOAT32, DType.FLOAT64)
 
 @op("DFT", since=20)
 def dft(b, x, dft_length=None, axis=None, *, inverse: int = 0, onesided: int = 0):
-    at = -2 if axis is None else b.structural(axis, "the axis of a DFT")[0]
+    at = -2 if axis is None else b.structural_one(axis, "the axis of a DFT")
     return _dft(b, x, dft_length, at, bool(inverse), bool(onesided))
 
 

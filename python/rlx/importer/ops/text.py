@@ -12,6 +12,9 @@ from rlx.importer.registry import FloatArray, IntArray, Texts, op
 from rlx.ir.build import DType, Host, TensorType, Value, apply, as_int
 
 
+_WIDEST = 1 << 26  # columns of TfIdfVectorizer's result
+
+
 def host(b, function: str, inputs, types, **attributes) -> list[Value]:
     """A host step; None among the dims of a type is known once the step has run."""
     outputs = []
@@ -100,9 +103,11 @@ def tfidf_vectorizer(b, x, *, max_gram_length: int, max_skip_count: int, min_gra
             columns.append(_counts(b, rows, grams, 0 if length == 1 else max_skip_count))
         elif len(grams):
             columns.append(b.fill((rows.shape[0], len(grams)), 0.0, DType.FLOAT32))
-    if len(ngram_indexes) != total or (ngram_indexes < 0).any():
+    if len(ngram_indexes) != total:
         raise ModelError("ngram_indexes has one index for each n-gram", expected=total,
                          got=len(ngram_indexes))
+    for i in (ngram_indexes.min(initial=0), ngram_indexes.max(initial=0)):
+        in_range("an entry of ngram_indexes", int(i), 0, _WIDEST)
     found = b.concat(columns, 1) if columns else b.fill((rows.shape[0], 0), 0.0, DType.FLOAT32)
     y = _placed(b, _weighted(b, found, mode, weights), rows, ngram_indexes)
     return b.squeeze(y, (0,)) if x.rank == 1 else y
