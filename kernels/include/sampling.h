@@ -48,12 +48,13 @@ template <Real W> RLX_FN W inside(W x, long long n, Padding padding, bool align_
 }
 
 // The point of index i, which may lie outside [0, n): -1 where it counts as zero.
-RLX_FN long long point_of(double i, long long n, Padding padding, bool align_corners) {
-  if (i >= 0 && i <= double(n - 1)) return (long long)i;
+template <Real W>
+RLX_FN long long point_of(W i, long long n, Padding padding, bool align_corners) {
+  if (i >= 0 && i <= W(n - 1)) return (long long)i;
   if (padding == Padding::zeros) return -1;
   if (padding == Padding::border) return i > 0 ? n - 1 : 0;
   const double low = align_corners ? 0.0 : -0.5;
-  const double at = reflect(i, low, double(n - 1) - low);
+  const double at = reflect(double(i), low, double(n - 1) - low);
   if (!(at > 0)) return 0;
   return at < double(n - 1) ? (long long)at : n - 1;
 }
@@ -89,7 +90,7 @@ RLX_FN void add_axis(Taps<W, most>& taps, W at, long long n, Padding padding, bo
   }
   long long place[points];
   for (int k = 0; k < points; ++k) {
-    place[k] = point_of(double(base) + (k + 1 - points / 2), n, padding, align_corners);
+    place[k] = point_of(base + W(k + 1 - points / 2), n, padding, align_corners);
   }
   for (int c = taps.count - 1; c >= 0; --c) {  // backwards: each tap makes room for its own
     const long long offset = taps.offset[c];

@@ -21,7 +21,7 @@ template <class W> RLX_FN long long nearest_place(const params::Map& p, long lon
     const W at = scalar::load_real<W>(grid.data, grid.dtype, entry * rank + rank - 1 - k);
     const W place = scalar::rint(scalar::denormalise(at, n, align_corners));
     const W moved = scalar::inside(place, n, padding, align_corners);
-    const long long point = scalar::point_of(double(moved), n, padding, align_corners);
+    const long long point = scalar::point_of(moved, n, padding, align_corners);
     if (point < 0) return -1;
     flat = flat * n + point;
   }
