@@ -50,7 +50,10 @@ template <Real W> RLX_FN W inside(W x, long long n, Padding padding, bool align_
 // The point of index i, which may lie outside [0, n): -1 where it counts as zero.
 template <Real W>
 RLX_FN long long point_of(W i, long long n, Padding padding, bool align_corners) {
-  if (i >= 0 && i <= W(n - 1)) return (long long)i;
+  if (i >= 0 && i <= W(n - 1)) {
+    const long long point = (long long)i;
+    return point < n ? point : n - 1;  // the last of very many points is rounded in a float
+  }
   if (padding == Padding::zeros) return -1;
   if (padding == Padding::border) return i > 0 ? n - 1 : 0;
   const double low = align_corners ? 0.0 : -0.5;
