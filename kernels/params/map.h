@@ -47,6 +47,7 @@ inline constexpr MapBody map_bodies[] = {
     {"grid_nearest", MapTypes::bytes, 0, 2, 1},
     {"grid_sample", MapTypes::real, 0, 2, 1},
     {"inverse", MapTypes::real, 0, 1, 2},
+    {"linear_attention", MapTypes::real, 0, 6, 2},
     {"max_roi_pool", MapTypes::real, 0, 2, 1, "a batch index is out of range"},
     {"pairwise_coupling", MapTypes::real, 0, 1, 2},
     {"roi_align", MapTypes::real, 0, 3, 1, "a batch index is out of range"},

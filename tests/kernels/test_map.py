@@ -191,6 +191,26 @@ def test_deform_columns(dtype, groups, masked):
 
 
 @pytest.mark.parametrize("dtype", REALS, ids=lambda d: d.name)
+@pytest.mark.parametrize("rule", ["linear", "gated", "gated rows", "delta", "gated delta"])
+def test_linear_attention(dtype, rule):
+    rng = np.random.default_rng(9)
+    heads, queries, depth, width, length = 2, 4, 6, 19, 5
+    q, k, v = (normal(rng, (2, length, n), dtype, 0.3)
+               for n in (queries * depth, heads * depth, heads * width))
+    past = normal(rng, (2, heads, depth, width), scale=0.3) if "gated" in rule else None
+    decay = beta = None
+    if "gated" in rule:
+        rows = heads * (depth if "rows" in rule else 1)
+        decay = (-rng.random((2, length, rows))).astype(dtype.numpy)
+    if "delta" in rule:
+        beta = rng.random((2, length, 1 if rule == "delta" else heads)).astype(dtype.numpy)
+    prim = Map("linear_attention", 2 * heads * 3, (queries, heads), (0.7,))
+    state = TensorType(DType.FLOAT32, (2, heads, depth, width))
+    check(prim, [q, k, v, past, decay, beta], [of(q, (2, length, queries * width)), state],
+          count=2)
+
+
+@pytest.mark.parametrize("dtype", REALS, ids=lambda d: d.name)
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_det_and_inverse(dtype, n):
     rng = np.random.default_rng(n)

@@ -14,6 +14,7 @@
 #include "kernels/map/grid_nearest.h"
 #include "kernels/map/grid_sample.h"
 #include "kernels/map/inverse.h"
+#include "kernels/map/linear_attention.h"
 #include "kernels/map/max_roi_pool.h"
 #include "kernels/map/pairwise_coupling.h"
 #include "kernels/map/roi_align.h"
@@ -108,6 +109,9 @@ constexpr auto map_entries = joined(
     }),
     reals("inverse", []<class E>(E, const params::Map& map, int64_t item) {
       map::inverse<typename E::type>(map, item);
+    }),
+    reals("linear_attention", []<class E>(E, const params::Map& map, int64_t item) {
+      map::linear_attention<typename E::type>(map, item);
     }),
     reals("max_roi_pool", []<class E>(E, const params::Map& map, int64_t item) {
       map::max_roi_pool<typename E::type>(map, item);

@@ -25,6 +25,7 @@ BODIES: dict[str, Body] = {
     "grid_nearest": Body(2, 2, 1),
     "grid_sample": Body(2, 2, 1),
     "inverse": Body(1, 1, 2),
+    "linear_attention": Body(3, 6, 2),
     "max_roi_pool": Body(2, 2, 1),
     "pairwise_coupling": Body(1, 1, 2),
     "roi_align": Body(3, 3, 1),

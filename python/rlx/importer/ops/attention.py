@@ -1,13 +1,15 @@
-"""Attention with its masks, views and caches, and RotaryEmbedding."""
+"""Attention with its masks, views and caches; RotaryEmbedding; LinearAttention."""
 
 from __future__ import annotations
 
 import math
+from typing import Literal
 
-from rlx.importer.ops.checks import in_range
+from rlx.errors import ModelError
+from rlx.importer.ops.checks import in_range, rank_is
 from rlx.importer.ops.heads import (
     HEADS_LAST, Bias, Heads, Scores, added, attend, causal_keys, heads_of, joined, kept, rotated,
-    weigh, within,
+    static, weigh, within,
 )
 from rlx.importer.registry import op
 from rlx.ir.build import DType, Number, Value, apply
@@ -175,3 +177,29 @@ def rotary_embedding(b, x, cos_cache, sin_cache, position_ids=None, *, interleav
                 "the caches are not for rotary_embedding_dim")
     y = rotated(b, heads, cos_cache, sin_cache, bool(interleaved))
     return y if x.rank == 4 else joined(b, b.transpose(y, HEADS_LAST))
+
+
+Rule = Literal["linear", "gated", "delta", "gated_delta"]
+
+
+@op("LinearAttention", since=27)
+def linear_attention(b, q, k, v, past_state=None, decay=None, beta=None, *, chunk_size: int = 64,
+                     kv_num_heads: int, q_num_heads: int, scale: float = 0.0,
+                     update_rule: Rule = "gated_delta"):
+    """A state of [d_k, d_v] a head that each token decays, corrects and adds to."""
+    for x in (q, k, v):
+        rank_is(x, 3, "queries, keys and values")
+    in_range("kv_num_heads", kv_num_heads, 1)
+    in_range("q_num_heads", q_num_heads, 1)
+    if q_num_heads % kv_num_heads:
+        raise ModelError("query heads do not share the key heads evenly",
+                         got=f"{q_num_heads} and {kv_num_heads}")
+    gated, delta = "gated" in update_rule, "delta" in update_rule
+    if (gated and decay is None) or (delta and beta is None):
+        raise ModelError(f"update_rule {update_rule!r} needs {'decay' if gated else 'beta'}")
+    size = static(apply("floordiv", q.shape[2], q_num_heads), "the size of a head")
+    past = None if past_state is None else b.cast(past_state, DType.FLOAT32)
+    y, state = b.linear_attention(q, k, v, past, decay if gated else None,
+                                  beta if delta else None, q_num_heads, kv_num_heads,
+                                  scale or 1.0 / math.sqrt(size))
+    return y, b.cast(state, q.dtype if past_state is None else past_state.dtype)

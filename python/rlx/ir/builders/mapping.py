@@ -11,7 +11,7 @@ from rlx.ir.types import DType, TensorType
 
 PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
 CHANNELS = 8      # of an item of roi_align, grid_sample and grid_nearest
-COL2IM_RUN, FRAME_RUN = 32, 64
+COL2IM_RUN, FRAME_RUN, STATE_COLUMNS = 32, 64, 8
 COL2IM_AXES, DEFORM_AXES, GRID_AXES = 4, 3, 3
 
 
@@ -166,6 +166,35 @@ class MappingBuilder(CoreBuilder):
         shape = (*x.shape[:2], taps, *out)
         return self.map("deform_columns", [x, offset, mask], [TensorType(x.dtype, shape)],
                         (x.shape[0], groups, taps, *out), ints=ints)[0]
+
+    def linear_attention(self, q: Value, k: Value, v: Value, past: Value | None,
+                         decay: Value | None, beta: Value | None, query_heads: int, heads: int,
+                         scale: float) -> list[Value]:
+        """LinearAttention -> [y, float32 state]; past is float32 too, no beta no delta rule."""
+        depth, width = (apply("floordiv", x.shape[2], heads) for x in (k, v))
+        for x, size in ((q, apply("mul", depth, query_heads)), (k, apply("mul", depth, heads)),
+                        (v, apply("mul", width, heads))):
+            self.same_dim(x.shape[2], size, "the heads of LinearAttention")
+        for x in (k, v, decay, beta):
+            for axis in range(2 if x is not None else 0):
+                self.same_dim(x.shape[axis], q.shape[axis], "batch and length of LinearAttention")
+        if decay is not None:
+            wide = apply("eq", decay.shape[2], apply("mul", depth, heads))
+            self.guard(apply("or", wide, apply("eq", decay.shape[2], heads)),
+                       f"decay has one number a head or a row of its state, not {decay.shape[2]}")
+        if beta is not None:
+            one = apply("eq", beta.shape[2], 1)
+            self.guard(apply("or", one, apply("eq", beta.shape[2], heads)),
+                       f"beta has one number or one a head, not {beta.shape[2]}")
+        state = (q.shape[0], heads, depth, width)
+        if past is not None:
+            for a, d in zip(past.shape, state):
+                self.same_dim(a, d, "the dims of past_state")
+        y = (*q.shape[:2], apply("mul", width, query_heads))
+        types = [TensorType(q.dtype, y), TensorType(DType.FLOAT32, state)]
+        items = (q.shape[0], heads, _runs(width, STATE_COLUMNS))
+        return self.map("linear_attention", [q, k, v, past, decay, beta], types, items,
+                        ints=(query_heads, heads), floats=(scale,))
 
     def det(self, x: Value) -> Value:
         """Determinants of [..., M, M]."""

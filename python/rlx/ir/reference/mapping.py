@@ -97,6 +97,29 @@ def inverse(prim: Map, inputs, types, value_of) -> list[np.ndarray]:
     return [store(made.reshape(x.shape), types[0].dtype), np.concatenate([x, x], -1)]
 
 
+def linear_attention(prim: Map, inputs, types, value_of) -> list[np.ndarray]:
+    """The recurrence of ONNX LinearAttention, token by token."""
+    q, k, v, past, decay, beta = (None if x is None else x.astype(np.float64)
+                                  for x in (*inputs, None, None, None)[:6])
+    query_heads, heads = (int(value_of(n)) for n in prim.ints)
+    batch, length = q.shape[:2]
+    q, k, v = (x.reshape(batch, length, n, -1)
+               for x, n in ((q, query_heads), (k, heads), (v, heads)))
+    state = np.zeros((batch, heads, k.shape[3], v.shape[3])) if past is None else past
+    y = np.zeros((batch, length, query_heads, v.shape[3]))
+    for t in range(length):
+        if decay is not None:
+            state = state * np.exp(decay[:, t].reshape(batch, heads, -1, 1))
+        added = v[:, t]
+        if beta is not None:
+            known = np.einsum("bhd,bhdc->bhc", k[:, t], state)
+            added = beta[:, t, :, None] * (added - known)
+        state = state + k[:, t, :, :, None] * added[:, :, None]
+        wide = np.repeat(state, query_heads // heads, 1)
+        y[:, t] = np.einsum("bhd,bhdc->bhc", q[:, t], wide) * float(value_of(prim.floats[0]))
+    return [store(y.reshape(batch, length, -1), types[0].dtype), state.astype(np.float32)]
+
+
 BODY_REFERENCES: dict[str, Callable] = {
     "bit_cast": bit_cast,
     "col2im": col2im,
@@ -107,6 +130,7 @@ BODY_REFERENCES: dict[str, Callable] = {
     "grid_nearest": sampling.grid_nearest,
     "grid_sample": sampling.grid_sample,
     "inverse": inverse,
+    "linear_attention": linear_attention,
     "max_roi_pool": sampling.max_roi_pool,
     "pairwise_coupling": trees.pairwise_coupling,
     "roi_align": sampling.roi_align,
