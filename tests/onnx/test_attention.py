@@ -154,3 +154,36 @@ def test_refusals(operands):
         session(inputs, qk_matmul_output_mode=4)
     with pytest.raises(rlx.Error, match="heads"):
         run(inputs | {n: inputs[n][:, :3].copy() for n in "kv"})
+
+
+def test_a_state_goes_on_token_by_token():
+    """LinearAttention over all tokens is LinearAttention over each with the state before."""
+    rng = np.random.default_rng(3)
+    shapes = {"q": 16, "k": 8, "v": 12, "g": 2, "n": 2}
+    x = {n: rng.standard_normal((B, 6, d)).astype(np.float32) * 0.5 for n, d in shapes.items()}
+    x["g"], x["n"] = -np.abs(x["g"]), np.abs(x["n"])
+    infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["b", "t", d])
+             for n, d in shapes.items()]
+    infos.append(helper.make_tensor_value_info("s", TensorProto.FLOAT, ["b", 2, 4, 6]))
+    node = helper.make_node("LinearAttention", ["q", "k", "v", "s", "g", "n"], ["y", "z"],
+                            q_num_heads=4, kv_num_heads=2)
+    made = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in "yz"]
+    model = helper.make_model(helper.make_graph([node], "g", infos, made), ir_version=10,
+                              opset_imports=[helper.make_opsetid("", 27)])
+    loaded = rlx.load(model, device="cpu")
+    state = np.zeros((B, 2, 4, 6), np.float32)
+    whole = loaded.run(x | {"s": state})
+    state64, q, k, v = (state.astype(np.float64), *(x[n].reshape(B, 6, h, -1) for n, h in
+                                                    (("q", 4), ("k", 2), ("v", 2))))
+    for t in range(6):
+        one = loaded.run({n: a[:, t:t + 1] for n, a in x.items()} | {"s": state})
+        state = one["z"]
+        close(one["y"], whole["y"][:, t:t + 1])
+        state64 = state64 * np.exp(x["g"][:, t])[..., None, None]
+        known = np.einsum("bhd,bhdc->bhc", k[:, t], state64)
+        added = x["n"][:, t][..., None] * (v[:, t] - known)
+        state64 = state64 + k[:, t][..., None] * added[:, :, None]
+        wide = np.repeat(state64, 2, 1)
+        close(one["y"], np.einsum("bhd,bhdc->bhc", q[:, t], wide).reshape(B, 1, 24) / 2)
+    close(state, whole["z"])
+    assert Counter(s["prim"] for s in loaded.explain()) == {"Map": 1}

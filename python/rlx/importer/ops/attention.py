@@ -194,6 +194,8 @@ def linear_attention(b, q, k, v, past_state=None, decay=None, beta=None, *, chun
     if q_num_heads % kv_num_heads:
         raise ModelError("query heads do not share the key heads evenly",
                          got=f"{q_num_heads} and {kv_num_heads}")
+    if q.dtype is DType.FLOAT64:
+        raise ModelError("LinearAttention takes no float64", got=str(q.type))
     gated, delta = "gated" in update_rule, "delta" in update_rule
     if (gated and decay is None) or (delta and beta is None):
         raise ModelError(f"update_rule {update_rule!r} needs {'decay' if gated else 'beta'}")
