@@ -13,12 +13,14 @@
 namespace {
 
 using S = RLX_T;
+using rlx::params::Attention;
 constexpr int warps = 4, rows = 4, block_rows = warps * rows, tile = 32, slice = 128;
 constexpr int threads = warps * 32, each = RLX_VALUE_SLICE / 32;
 
 RLX_FN float larger(float a, float b) { return a > b || a != a ? a : b; }
 RLX_FN float added(float a, float b) { return a + b; }
 RLX_FN int smaller(int a, int b) { return a < b ? a : b; }
+RLX_FN long long smaller_long(long long a, long long b) { return a < b ? a : b; }
 
 // `count` rows of `width` columns into shared memory; what lies outside is zero.
 RLX_FN void copy_rows(float* to, int pitch, const S* from, long long stride, int count, int all,
@@ -29,41 +31,123 @@ RLX_FN void copy_rows(float* to, int pitch, const S* from, long long stride, int
   }
 }
 
-}  // namespace
+// What a warp keeps of each of its query rows: weighted values, the largest score, the weights.
+struct Rows {
+  float sums[rows][each] = {}, top[rows], total[rows] = {};
+};
 
-extern "C" __global__ void __launch_bounds__(threads) attention(const rlx::params::Attention p) {
-  __shared__ float qs[block_rows * slice];
-  __shared__ float ks[tile * (slice + 1)];
-  __shared__ float vs[tile * RLX_VALUE_SLICE];
+struct Place {  // of a block
+  long long image, head, first;
+  int value0;
+};
+
+RLX_FN Place place_of(const Attention& p) {
   const long long row_blocks = (p.queries + block_rows - 1) / block_rows;
   const int slices = (p.value_depth + RLX_VALUE_SLICE - 1) / RLX_VALUE_SLICE;
   unsigned long long rest = rlx::block_rank();
-  const int value0 = int(rest % slices) * RLX_VALUE_SLICE;
+  Place at;
+  at.value0 = int(rest % slices) * RLX_VALUE_SLICE;
   rest /= slices;
-  const long long first = (long long)(rest % row_blocks) * block_rows;
+  at.first = (long long)(rest % row_blocks) * block_rows;
   rest /= row_blocks;
-  const long long head = (long long)(rest % p.heads), image = (long long)(rest / p.heads);
-  const long long kv_head = head / (p.heads / p.kv_heads);
-  const S* q = static_cast<const S*>(p.q) + (image * p.q_strides.batch + head * p.q_strides.head +
-                                             first * p.q_strides.row);
-  const S* k = static_cast<const S*>(p.k) +
-               (image * p.k_strides.batch + kv_head * p.k_strides.head);
-  const S* v = static_cast<const S*>(p.v) +
-               (image * p.v_strides.batch + kv_head * p.v_strides.head + value0);
-  const int lane = rlx::lane_id(), warp = rlx::warp_id();
-  const int query_rows = smaller(block_rows, int(p.queries - first));
-  const int value_width = smaller(RLX_VALUE_SLICE, p.value_depth - value0);
+  at.head = (long long)(rest % p.heads);
+  at.image = (long long)(rest / p.heads);
+  return at;
+}
 
-  float sums[rows][each] = {}, top[rows], total[rows];
+// s[r] += products of the warp's queries with the key of this lane, over the columns in memory.
+RLX_FN void add_scores(const float* qs, const float* ks, int width, float (&s)[rows]) {
+  const int lane = rlx::lane_id(), warp = rlx::warp_id();
+  for (int d = 0; d < width; ++d) {
+    const float x = ks[lane * (slice + 1) + d];
 #pragma unroll
-  for (int r = 0; r < rows; ++r) top[r] = rlx::lowest_value<float>(), total[r] = 0.0f;
+    for (int r = 0; r < rows; ++r) s[r] += qs[(warp * rows + r) * slice + d] * x;
+  }
+}
+
+// The score that the softmax sees: scaled, modified, and -infinity where it is hidden.
+RLX_FN float score_of(const Attention& p, const Place& at, long long row, long long key, bool real,
+                      float product) {
+  float x[1] = {product * p.scale};
+#if RLX_SCORE
+  if (row < p.queries && real) {
+    const float given[1] = {x[0]};
+    const long long line = (at.image * p.heads + at.head) * p.queries + row;
+    rlx::score::values<1>(p.score, rlx::score::Index(line * p.keys + key), given, x);
+  }
+#endif
+  bool hidden = !real;
+#if RLX_CAUSAL
+  hidden = hidden || key > row + p.causal_offset;
+#endif
+  return hidden ? rlx::lowest_value<float>() : x[0];
+}
+
+// Takes one tile of keys into row r.
+RLX_FN void take(Rows& state, int r, float x, const float* vs, int count) {
+  const float now = larger(state.top[r], rlx::warp_reduce(x, larger));
+  // While every key is hidden nothing is added.
+  const bool any = now != rlx::lowest_value<float>();
+  const float weight = any ? rlx::scalar::exp(x - now) : 0.0f;
+  const float keep = any ? rlx::scalar::exp(state.top[r] - now) : 1.0f;
+  state.total[r] = state.total[r] * keep + rlx::warp_reduce(weight, added);
+  state.top[r] = now;
+#pragma unroll
+  for (int e = 0; e < each; ++e) state.sums[r][e] *= keep;
+  for (int j = 0; j < count; ++j) {
+    const float w = rlx::shuffle_from(weight, j);
+#pragma unroll
+    for (int e = 0; e < each; ++e) {
+      state.sums[r][e] += w * vs[j * RLX_VALUE_SLICE + e * 32 + rlx::lane_id()];
+    }
+  }
+}
+
+RLX_FN void write(const Attention& p, const Place& at, const Rows& state) {
+#pragma unroll
+  for (int r = 0; r < rows; ++r) {
+    const long long row = at.first + rlx::warp_id() * rows + r;
+    if (row >= p.queries) continue;
+    S* y = static_cast<S*>(p.y) + (at.image * p.y_strides.batch + at.head * p.y_strides.head +
+                                   row * p.y_strides.row + at.value0);
+#pragma unroll
+    for (int e = 0; e < each; ++e) {
+      const int column = e * 32 + rlx::lane_id();
+      // A row that sees no key is 0 / 0.
+      if (at.value0 + column < p.value_depth) {
+        rlx::store(y + column, state.sums[r][e] / state.total[r]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(threads) attention(const Attention p) {
+  __shared__ float qs[block_rows * slice];
+  __shared__ float ks[tile * (slice + 1)];
+  __shared__ float vs[tile * RLX_VALUE_SLICE];
+  const Place at = place_of(p);
+  const long long kv_head = at.head / (p.heads / p.kv_heads);
+  const S* q = static_cast<const S*>(p.q) + (at.image * p.q_strides.batch +
+                                             at.head * p.q_strides.head +
+                                             at.first * p.q_strides.row);
+  const S* k = static_cast<const S*>(p.k) +
+               (at.image * p.k_strides.batch + kv_head * p.k_strides.head);
+  const S* v = static_cast<const S*>(p.v) +
+               (at.image * p.v_strides.batch + kv_head * p.v_strides.head + at.value0);
+  const int query_rows = int(smaller_long(p.queries - at.first, block_rows));
+  const int value_width = smaller(RLX_VALUE_SLICE, p.value_depth - at.value0);
+  Rows state;
+#pragma unroll
+  for (int r = 0; r < rows; ++r) state.top[r] = rlx::lowest_value<float>();
   long long keys = p.keys;
 #if RLX_CAUSAL
-  const long long seen = first + query_rows + p.causal_offset;  // by the last row of the block
+  const long long seen = at.first + query_rows + p.causal_offset;  // by the block's last row
   keys = seen < keys ? (seen > 0 ? seen : 0) : keys;
 #endif
   for (long long key0 = 0; key0 < keys; key0 += tile) {
-    const int count = smaller(tile, int(keys - key0));
+    const int count = int(smaller_long(tile, keys - key0));
     float s[rows] = {};
     for (int d0 = 0; d0 < p.depth; d0 += slice) {
       const int width = smaller(slice, p.depth - d0);
@@ -74,60 +158,17 @@ extern "C" __global__ void __launch_bounds__(threads) attention(const rlx::param
       copy_rows(ks, slice + 1, k + (key0 * p.k_strides.row + d0), p.k_strides.row, count, tile,
                 width, width);
       __syncthreads();
-      for (int d = 0; d < width; ++d) {
-        const float x = ks[lane * (slice + 1) + d];
-#pragma unroll
-        for (int r = 0; r < rows; ++r) s[r] += qs[(warp * rows + r) * slice + d] * x;
-      }
+      add_scores(qs, ks, width, s);
     }
     copy_rows(vs, RLX_VALUE_SLICE, v + key0 * p.v_strides.row, p.v_strides.row, count, tile,
               value_width, RLX_VALUE_SLICE);
     __syncthreads();
 #pragma unroll
     for (int r = 0; r < rows; ++r) {
-      const long long row = first + warp * rows + r, key = key0 + lane;
-      float x[1] = {s[r] * p.scale};
-#if RLX_SCORE
-      if (row < p.queries && lane < count) {
-        const float given[1] = {x[0]};
-        rlx::score::values<1>(p.score,
-                              rlx::score::Index(((image * p.heads + head) * p.queries + row) *
-                                                    p.keys + key), given, x);
-      }
-#endif
-      bool hidden = lane >= count;
-#if RLX_CAUSAL
-      hidden = hidden || key > row + p.causal_offset;
-#endif
-      if (hidden) x[0] = rlx::lowest_value<float>();
-      const float now = larger(top[r], rlx::warp_reduce(x[0], larger));
-      // While every key is hidden nothing is added.
-      const bool any = now != rlx::lowest_value<float>();
-      const float weight = any ? rlx::scalar::exp(x[0] - now) : 0.0f;
-      const float keep = any ? rlx::scalar::exp(top[r] - now) : 1.0f;
-      total[r] = total[r] * keep + rlx::warp_reduce(weight, added);
-      top[r] = now;
-#pragma unroll
-      for (int e = 0; e < each; ++e) sums[r][e] *= keep;
-      for (int j = 0; j < count; ++j) {
-        const float w = rlx::shuffle_from(weight, j);
-#pragma unroll
-        for (int e = 0; e < each; ++e) {
-          sums[r][e] += w * vs[j * RLX_VALUE_SLICE + e * 32 + lane];
-        }
-      }
+      const long long row = at.first + rlx::warp_id() * rows + r;
+      const int lane = rlx::lane_id();
+      take(state, r, score_of(p, at, row, key0 + lane, lane < count, s[r]), vs, count);
     }
   }
-#pragma unroll
-  for (int r = 0; r < rows; ++r) {
-    const long long row = first + warp * rows + r;
-    if (row >= p.queries) continue;
-    S* y = static_cast<S*>(p.y) + (image * p.y_strides.batch + head * p.y_strides.head +
-                                   row * p.y_strides.row + value0);
-#pragma unroll
-    for (int e = 0; e < each; ++e) {
-      // A row that sees no key is 0 / 0.
-      if (e * 32 + lane < value_width) rlx::store(y + e * 32 + lane, sums[r][e] / total[r]);
-    }
-  }
+  write(p, at, state);
 }

@@ -1,6 +1,7 @@
 // Convolution of any rank, type and layout: an implicit product in tiles, or output by output.
 #include "generated/out.h"
 #include "kernels/include/index.h"
+#include "kernels/include/tile_product.h"
 #include "kernels/params/conv.h"
 
 namespace {
@@ -114,76 +115,79 @@ extern "C" __global__ void conv(const Conv p) {
   }
 }
 #else
+namespace {
+
+using Tile = rlx::TileProduct<T>;
+using Index = unsigned long long;
+
+// Weights of `ms` channels from m0 on, for k in [k0, k0 + 16) as (channel, tap).
+RLX_FN void load_weights(const Conv& p, int group, long long m0, long long k0, long long depth,
+                         Tile::Slices& slices) {
+  for (int i = int(threadIdx.x); i < Tile::m * Tile::k; i += Tile::threads) {
+    const int r = i / Tile::k, k = i % Tile::k;
+    T w = T(0);
+    if (m0 + r < p.out_per_group.value && k0 + k < depth) {
+      unsigned c = unsigned(k0 + k);
+      const unsigned tap = rlx::split(c, p.taps);
+      w = weight(p, group, m0 + r, c, tap);
+    }
+    slices.a[k][r] = w;
+  }
+}
+
+// What a thread's pixel reads for each k.
+RLX_FN void load_pixel(const Conv& p, const X* image, const Pixel& pixel, bool reads, long long k0,
+                       long long depth, T zero, Tile::Slices& slices) {
+  const int column = int(threadIdx.x) % Tile::n;
+#pragma unroll
+  for (int k = int(threadIdx.x) / Tile::n; k < Tile::k; k += Tile::threads / Tile::n) {
+    T value = T(0);
+    if (reads && k0 + k < depth) {
+      unsigned c = unsigned(k0 + k);
+      const unsigned tap = rlx::split(c, p.taps);
+      long long offset = c * p.x_channel;
+      if (tap_offset(p, pixel, tap, offset)) value = value_of(image + offset, zero);
+    }
+    slices.b[k][column] = value;
+  }
+}
+
+}  // namespace
+
 // Rows are output channels of a group, columns are pixels of all images, k is (channel, tap).
 extern "C" __global__ void __launch_bounds__(256) conv(const Conv p) {
-  constexpr int tile_m = 64, tile_n = 64, tile_k = 16, threads = 256, each = 4;
-  using Index = unsigned long long;
-  __shared__ T ws[tile_k][tile_m + 1];
-  __shared__ T xs[tile_k][tile_n + 1];
+  __shared__ Tile::Slices slices;
   const long long pixels = p.batch * p.out_pixels.value, ms = p.out_per_group.value;
-  const Index columns = Index(pixels + tile_n - 1) / tile_n, rows = Index(ms + tile_m - 1) / tile_m;
+  const Index columns = Index(pixels + Tile::n - 1) / Tile::n;
+  const Index rows = Index(ms + Tile::m - 1) / Tile::m;
   const Index block = rlx::block_rank();
   const int group = int(block / (rows * columns));
-  const long long m0 = (long long)(block % rows) * tile_m;
-  const long long n0 = (long long)(block / rows % columns) * tile_n;
-  const int tid = int(threadIdx.x), tm = tid / 16 * each, tn = tid % 16 * each;
-  const int my_column = tid % tile_n, my_k = tid / tile_n;
-  const bool reads = n0 + my_column < pixels;
-  const Pixel pixel = pixel_of(p, Index(reads ? n0 + my_column : 0));
+  const long long m0 = (long long)(block % rows) * Tile::m;
+  const long long n0 = (long long)(block / rows % columns) * Tile::n;
+  if (group >= p.groups) return;
+  const long long mine = n0 + int(threadIdx.x) % Tile::n;
+  const Pixel pixel = pixel_of(p, Index(mine < pixels ? mine : 0));
   const X* image = static_cast<const X*>(p.x) +
                    (pixel.image * p.x_batch + group * p.in_per_group * p.x_channel);
   const T zero = zero_of_x(p);
   const long long depth = p.in_per_group * p.taps.value;
-  T sum[each][each] = {};
-  for (long long k0 = 0; k0 < depth; k0 += tile_k) {
-    for (int i = tid; i < tile_m * tile_k; i += threads) {
-      const int r = i / tile_k, k = i % tile_k;
-      T w = T(0);
-      if (m0 + r < ms && k0 + k < depth) {
-        unsigned c = unsigned(k0 + k);
-        const unsigned tap = rlx::split(c, p.taps);
-        w = weight(p, group, m0 + r, c, tap);
-      }
-      ws[k][r] = w;
-    }
-#pragma unroll
-    for (int k = my_k; k < tile_k; k += threads / tile_n) {
-      T value = T(0);
-      if (reads && k0 + k < depth) {
-        unsigned c = unsigned(k0 + k);
-        const unsigned tap = rlx::split(c, p.taps);
-        long long offset = c * p.x_channel;
-        if (tap_offset(p, pixel, tap, offset)) value = value_of(image + offset, zero);
-      }
-      xs[k][my_column] = value;
-    }
+  Tile tile(int(threadIdx.x));
+  for (long long k0 = 0; k0 < depth; k0 += Tile::k) {
+    load_weights(p, group, m0, k0, depth, slices);
+    load_pixel(p, image, pixel, mine < pixels, k0, depth, zero, slices);
     __syncthreads();
-#pragma unroll
-    for (int k = 0; k < tile_k; ++k) {
-      T w[each], x[each];
-#pragma unroll
-      for (int i = 0; i < each; ++i) w[i] = ws[k][tm + i];
-#pragma unroll
-      for (int i = 0; i < each; ++i) x[i] = xs[k][tn + i];
-#pragma unroll
-      for (int i = 0; i < each; ++i) {
-#pragma unroll
-        for (int j = 0; j < each; ++j) {
-          sum[i][j] = rlx::scalar::add(rlx::scalar::mul(w[i], x[j]), sum[i][j]);
-        }
-      }
-    }
+    tile.add(slices);
     __syncthreads();
   }
 #pragma unroll
-  for (int j = 0; j < each; ++j) {
-    const long long n = n0 + tn + j;
+  for (int j = 0; j < Tile::each; ++j) {
+    const long long n = n0 + tile.column + j;
     if (n >= pixels) continue;
     const long long number = n / p.out_pixels.value, at = n - number * p.out_pixels.value;
 #pragma unroll
-    for (int i = 0; i < each; ++i) {
-      const long long m = m0 + tm + i;
-      if (m < ms) put(p, number, group * ms + m, at, sum[i][j]);
+    for (int i = 0; i < Tile::each; ++i) {
+      const long long m = m0 + tile.row + i;
+      if (m < ms) put(p, number, group * ms + m, at, tile.sum[i][j]);
     }
   }
 }

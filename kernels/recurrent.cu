@@ -6,11 +6,14 @@
 namespace {
 
 using T = RLX_T;
+using rlx::params::Gate;
 using rlx::params::GateFunction;
+using rlx::params::Recurrent;
 enum { lstm, gru, rnn };
+constexpr int warps = RLX_BLOCK / rlx::warp_size;
 constexpr int gate_count = RLX_KIND == lstm ? 4 : RLX_KIND == gru ? 3 : 1;
 
-RLX_FN T activate(const rlx::params::Gate& gate, T clip, T x) {
+RLX_FN T activate(const Gate& gate, T clip, T x) {
   const T alpha = T(gate.alpha), beta = T(gate.beta);
   if (clip > 0) x = x > clip ? clip : x < -clip ? -clip : x;
   switch (gate.function) {
@@ -40,28 +43,124 @@ RLX_FN T dot(const T* a, const T* b, long long n) {
   return rlx::warp_reduce(sum, added);
 }
 
+// One row of the batch in one direction: its operands and its state in memory.
+struct Row {
+  const T *w, *r, *bias, *peephole;
+  const Gate* gates;
+  T clip;
+  T *h, *c;
+  T* spare;  // GRU: r * h, then the state's part of the candidate
+  T* pre;    // gates before their activations
+};
+
+RLX_FN Row row_of(const Recurrent& p, int direction, long long b) {
+  const long long n = p.hidden, all = gate_count * n;
+  Row row;
+  row.w = static_cast<const T*>(p.w) + direction * all * p.input;
+  row.r = static_cast<const T*>(p.r) + direction * all * n;
+  row.bias = p.bias ? static_cast<const T*>(p.bias) + direction * 2 * all : nullptr;
+  row.peephole = p.peephole ? static_cast<const T*>(p.peephole) + direction * 3 * n : nullptr;
+  row.gates = p.gates[direction];
+  row.clip = T(p.clip);
+  row.h = static_cast<T*>(p.state) + (b * p.directions + direction) * (all + 4 * n);
+  row.c = row.h + n;
+  row.spare = row.c + n;
+  row.pre = row.spare + 2 * n;
+  return row;
+}
+
+// The products of a step with x and with the state.
+RLX_FN void products(const Recurrent& p, const Row& row, const T* x) {
+  const long long n = p.hidden, all = gate_count * n;
+  for (long long g = rlx::warp_id(); g < all; g += warps) {
+    const bool candidate = RLX_KIND == gru && g >= 2 * n;
+    T from_x = dot(row.w + g * p.input, x, p.input);
+    T from_h = candidate && !RLX_LINEAR_BEFORE_RESET ? T(0) : dot(row.r + g * n, row.h, n);
+    if (row.bias) {
+      from_x += row.bias[g];
+      from_h += row.bias[all + g];
+    }
+    if (rlx::lane_id() != 0) continue;
+    row.pre[g] = candidate ? from_x : from_x + from_h;
+    if (candidate) row.spare[g - n] = from_h;
+  }
+  __syncthreads();
+}
+
+// GRU: what the reset gate leaves of the state, and its product unless that came before.
+RLX_FN void reset(const Recurrent& p, const Row& row) {
+  const long long n = p.hidden;
+  for (long long j = threadIdx.x; j < n; j += RLX_BLOCK) {
+    row.spare[j] = activate(row.gates[0], row.clip, row.pre[n + j]) * row.h[j];
+  }
+  __syncthreads();
+  if constexpr (!RLX_LINEAR_BEFORE_RESET) {
+    for (long long j = rlx::warp_id(); j < n; j += warps) {
+      const T product = dot(row.r + (2 * n + j) * n, row.spare, n);
+      if (rlx::lane_id() == 0) row.pre[2 * n + j] += product + row.spare[n + j];
+    }
+    __syncthreads();
+  }
+}
+
+// Unit j of the state after a step.
+RLX_FN void update(const Recurrent& p, const Row& row, long long j) {
+  const long long n = p.hidden;
+  const auto gate = [&](int k, T x) { return activate(row.gates[k], row.clip, x); };
+  const T* pre = row.pre;
+  if constexpr (RLX_KIND == lstm) {
+    const T pi = row.peephole ? row.peephole[j] * row.c[j] : T(0);
+    const T pf = row.peephole ? row.peephole[2 * n + j] * row.c[j] : T(0);
+    const T i = gate(0, pre[j] + pi);
+    const T f = p.input_forget ? T(1) - i : gate(0, pre[2 * n + j] + pf);
+    row.c[j] = f * row.c[j] + i * gate(1, pre[3 * n + j]);
+    const T po = row.peephole ? row.peephole[n + j] * row.c[j] : T(0);
+    row.h[j] = gate(0, pre[n + j] + po) * gate(2, row.c[j]);
+  } else if constexpr (RLX_KIND == gru) {
+    T candidate = pre[2 * n + j];
+    if constexpr (RLX_LINEAR_BEFORE_RESET) candidate += gate(0, pre[n + j]) * row.spare[n + j];
+    candidate = gate(1, candidate);
+    const T z = gate(0, pre[j]);
+    row.h[j] = (T(1) - z) * candidate + z * row.h[j];
+  } else {
+    row.h[j] = gate(0, pre[j]);
+  }
+}
+
+// Steps behind the row's length give zeros and leave the state as it is.
+RLX_FN void step(const Recurrent& p, const Row& row, int direction, long long b, long long t,
+                 bool active) {
+  const long long n = p.hidden;
+  T* y = nullptr;
+  if (p.y) {
+    const long long at = p.batchwise ? (b * p.steps + t) * p.directions + direction
+                                     : (t * p.directions + direction) * p.batch + b;
+    y = static_cast<T*>(p.y) + at * n;
+  }
+  if (active) {
+    products(p, row, static_cast<const T*>(p.x) +
+                         (p.batchwise ? b * p.steps + t : t * p.batch + b) * p.input);
+    if constexpr (RLX_KIND == gru) reset(p, row);
+  }
+  for (long long j = threadIdx.x; j < n; j += RLX_BLOCK) {
+    if (active) update(p, row, j);
+    if (y) y[j] = active ? row.h[j] : T(0);
+  }
+  __syncthreads();
+}
+
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(RLX_BLOCK) recurrent(const rlx::params::Recurrent p) {
-  constexpr int warps = RLX_BLOCK / rlx::warp_size;
-  const long long n = p.hidden, all = gate_count * n;
+extern "C" __global__ void __launch_bounds__(RLX_BLOCK) recurrent(const Recurrent p) {
+  const long long n = p.hidden;
   const int direction = int(rlx::block_rank() % p.directions);
   const long long b = (long long)(rlx::block_rank() / p.directions);
-  const T* w = static_cast<const T*>(p.w) + direction * all * p.input;
-  const T* r = static_cast<const T*>(p.r) + direction * all * n;
-  const T* bias = p.bias ? static_cast<const T*>(p.bias) + direction * 2 * all : nullptr;
-  const T* peephole = p.peephole ? static_cast<const T*>(p.peephole) + direction * 3 * n : nullptr;
-  const rlx::params::Gate* gates = p.gates[direction];
-  const T clip = T(p.clip);
-  T* h = static_cast<T*>(p.state) + (b * p.directions + direction) * (all + 4 * n);
-  T* c = h + n;
-  T* spare = c + n;        // GRU: r * h, or the state's part of the candidate
-  T* pre = spare + 2 * n;  // gates before their activations
+  const Row row = row_of(p, direction, b);
   const long long state_at = (p.batchwise ? b * p.directions + direction
                                           : direction * p.batch + b) * n;
   for (long long j = threadIdx.x; j < n; j += RLX_BLOCK) {
-    h[j] = p.initial_h ? static_cast<const T*>(p.initial_h)[state_at + j] : T(0);
-    c[j] = p.initial_c ? static_cast<const T*>(p.initial_c)[state_at + j] : T(0);
+    row.h[j] = p.initial_h ? static_cast<const T*>(p.initial_h)[state_at + j] : T(0);
+    row.c[j] = p.initial_c ? static_cast<const T*>(p.initial_c)[state_at + j] : T(0);
   }
   long long length = p.lengths ? p.lengths[b] : p.steps;
   if (length < 0 || length > p.steps) {
@@ -70,70 +169,12 @@ extern "C" __global__ void __launch_bounds__(RLX_BLOCK) recurrent(const rlx::par
   }
   __syncthreads();
   const bool backwards = direction == 1 || p.reverse;
-  for (long long step = 0; step < p.steps; ++step) {
-    const long long t = backwards ? p.steps - 1 - step : step;
-    T* y = p.y ? static_cast<T*>(p.y) + (p.batchwise ? (b * p.steps + t) * p.directions + direction
-                                                     : (t * p.directions + direction) * p.batch + b) *
-                                            n
-               : nullptr;
-    if (t >= length) {
-      for (long long j = threadIdx.x; y && j < n; j += RLX_BLOCK) y[j] = T(0);
-      continue;
-    }
-    const T* x = static_cast<const T*>(p.x) +
-                 (p.batchwise ? b * p.steps + t : t * p.batch + b) * p.input;
-    for (long long g = rlx::warp_id(); g < all; g += warps) {
-      const bool candidate = RLX_KIND == gru && g >= 2 * n;
-      T from_x = dot(w + g * p.input, x, p.input);
-      T from_h = candidate && !RLX_LINEAR_BEFORE_RESET ? T(0) : dot(r + g * n, h, n);
-      if (bias) {
-        from_x += bias[g];
-        from_h += bias[all + g];
-      }
-      if (rlx::lane_id() != 0) continue;
-      pre[g] = candidate ? from_x : from_x + from_h;
-      if (candidate) spare[g - n] = from_h;  // the second half of spare
-    }
-    __syncthreads();
-    if constexpr (RLX_KIND == gru) {
-      for (long long j = threadIdx.x; j < n; j += RLX_BLOCK) {
-        spare[j] = activate(gates[0], clip, pre[n + j]) * h[j];
-      }
-      __syncthreads();
-      if constexpr (!RLX_LINEAR_BEFORE_RESET) {
-        for (long long j = rlx::warp_id(); j < n; j += warps) {
-          const T product = dot(r + (2 * n + j) * n, spare, n);
-          if (rlx::lane_id() == 0) pre[2 * n + j] += product + spare[n + j];
-        }
-        __syncthreads();
-      }
-    }
-    for (long long j = threadIdx.x; j < n; j += RLX_BLOCK) {
-      if constexpr (RLX_KIND == lstm) {
-        const T pi = peephole ? peephole[j] * c[j] : T(0);
-        const T pf = peephole ? peephole[2 * n + j] * c[j] : T(0);
-        const T i = activate(gates[0], clip, pre[j] + pi);
-        const T f = p.input_forget ? T(1) - i : activate(gates[0], clip, pre[2 * n + j] + pf);
-        c[j] = f * c[j] + i * activate(gates[1], clip, pre[3 * n + j]);
-        const T po = peephole ? peephole[n + j] * c[j] : T(0);
-        h[j] = activate(gates[0], clip, pre[n + j] + po) * activate(gates[2], clip, c[j]);
-      } else if constexpr (RLX_KIND == gru) {
-        T candidate = pre[2 * n + j];
-        if constexpr (RLX_LINEAR_BEFORE_RESET) {
-          candidate += activate(gates[0], clip, pre[n + j]) * spare[n + j];
-        }
-        candidate = activate(gates[1], clip, candidate);
-        const T z = activate(gates[0], clip, pre[j]);
-        h[j] = (T(1) - z) * candidate + z * h[j];
-      } else {
-        h[j] = activate(gates[0], clip, pre[j]);
-      }
-      if (y) y[j] = h[j];
-    }
-    __syncthreads();
+  for (long long i = 0; i < p.steps; ++i) {
+    const long long t = backwards ? p.steps - 1 - i : i;
+    step(p, row, direction, b, t, t < length);
   }
   for (long long j = threadIdx.x; j < n; j += RLX_BLOCK) {
-    if (p.y_h) static_cast<T*>(p.y_h)[state_at + j] = h[j];
-    if (p.y_c) static_cast<T*>(p.y_c)[state_at + j] = c[j];
+    if (p.y_h) static_cast<T*>(p.y_h)[state_at + j] = row.h[j];
+    if (p.y_c) static_cast<T*>(p.y_c)[state_at + j] = row.c[j];
   }
 }

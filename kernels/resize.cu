@@ -33,9 +33,10 @@ RLX_FN long long clamped(long long i, long long n) { return i < 0 ? 0 : i >= n ?
 
 RLX_FN long long nearest_place(const ResizeAxis& a, double x) {
   using Mode = rlx::params::ResizeNearest;
-  const double place = a.nearest == Mode::floor               ? rlx::scalar::floor(x)
-                       : a.nearest == Mode::ceil              ? rlx::scalar::ceil(x)
-                       : a.nearest == Mode::round_prefer_ceil ? rlx::scalar::floor(x + 0.5) : rlx::scalar::ceil(x - 0.5);
+  double place = rlx::scalar::ceil(x - 0.5);
+  if (a.nearest == Mode::floor) place = rlx::scalar::floor(x);
+  if (a.nearest == Mode::ceil) place = rlx::scalar::ceil(x);
+  if (a.nearest == Mode::round_prefer_ceil) place = rlx::scalar::floor(x + 0.5);
   return clamped((long long)(place), a.input);
 }
 

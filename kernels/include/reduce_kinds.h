@@ -10,17 +10,17 @@ enum class ReduceKind {
   sum, mean, max, min, prod, l1, l2, sum_square, log_sum, log_sum_exp, argmax, argmin
 };
 
+template <class T> inline constexpr bool is_real = scalar::Traits<T>::kind == scalar::Kind::real;
+
 template <class T> RLX_FN T lowest_value() {
-  if constexpr (scalar::Traits<T>::kind == scalar::Kind::real) return T(scalar::from_bits(0xff800000u));
+  if constexpr (is_real<T>) return T(scalar::from_bits(0xff800000u));
   else if constexpr (scalar::is_signed<T>) return T(scalar::Unsigned<T>(1) << (8 * sizeof(T) - 1));
   else return T(0);
 }
 template <class T> RLX_FN T highest_value() {
-  if constexpr (scalar::Traits<T>::kind == scalar::Kind::real) return T(scalar::from_bits(0x7f800000u));
+  if constexpr (is_real<T>) return T(scalar::from_bits(0x7f800000u));
   else return T(~lowest_value<T>());
 }
-
-template <class T> inline constexpr bool is_real = scalar::Traits<T>::kind == scalar::Kind::real;
 
 // The type that sums of T run in; integers as unsigned, which wraps.
 template <class T, bool = is_real<T>> struct SumOf { using type = scalar::Unsigned<T>; };

@@ -8,7 +8,7 @@ namespace rlx::params {
 struct Fft {
   const void* x = nullptr;
   void* y = nullptr;
-  void* from = nullptr;  // pairs of real and imaginary part
+  void* from = nullptr;  // pairs of double: real and imaginary part
   void* to = nullptr;
   long long lines = 0, n = 1;
   // Lines of x and y: [outer, points, inner, parts].

@@ -31,10 +31,12 @@ def log_of(nvrtc: ctypes.CDLL, folder: Path, architecture: str) -> str:
     """What the compiler says to a kernel; empty when it compiles."""
     source = (folder / "kernel.cu").read_bytes()
     program = ctypes.c_void_p()
-    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"kernel.cu", 0, None, None) == 0
+    made = nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"kernel.cu", 0, None, None)
+    assert made == 0
     options = [b"--std=c++20", f"--gpu-architecture=sm_{architecture}".encode(),
                f"-I{folder}".encode(), f"-I{ROOT}".encode()]
-    code = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+    array = (ctypes.c_char_p * len(options))(*options)
+    code = nvrtc.nvrtcCompileProgram(program, len(options), array)
     size = ctypes.c_size_t()
     nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
     text = ctypes.create_string_buffer(size.value)
@@ -49,7 +51,8 @@ def kernels(device):  # noqa: F811
     for case in CASES:
         run_prim(case.prim, case.inputs, case.outputs, in_place=case.in_place, device=device)
     cache = Path(tempfile.gettempdir()) / f"rlx-emu-{os.getuid()}"
-    return [cache / name for name in sorted(set((cache / f"asked.{os.getpid()}").read_text().split()))]
+    asked = (cache / f"asked.{os.getpid()}").read_text().split()
+    return [cache / name for name in sorted(set(asked))]
 
 
 @pytest.mark.parametrize("major", sorted(PACKAGES))

@@ -59,7 +59,8 @@ def _moves():
 
 def _indices():
     rng = np.random.default_rng(3)
-    yield Case("rows", ("gather",), Gather("axis"), [values((10, 16), F16), rng.integers(-10, 10, (2, 5))],
+    yield Case("rows", ("gather",), Gather("axis"),
+               [values((10, 16), F16), rng.integers(-10, 10, (2, 5))],
                [typed(F16, 2, 5, 16)])
     yield Case("inner axis", ("gather",), Gather("axis", 1),
                [values((3, 6, 5)), rng.integers(0, 6, (4,)).astype(np.int32)],
@@ -69,7 +70,8 @@ def _indices():
     yield Case("tuples", ("gather",), Gather("nd", batch_dims=1),
                [values((2, 4, 5, 3)), rng.integers(0, 4, (2, 6, 2))], [typed(F32, 2, 6, 3)])
     yield Case("scatter elements", ("scatter", "move"), Scatter("elements", 0),
-               [values((6, 5)), np.array([[1, 0, 2, 3, 5], [0, 2, 4, 1, 2]]), values((2, 5), seed=1)],
+               [values((6, 5)), np.array([[1, 0, 2, 3, 5], [0, 2, 4, 1, 2]]),
+                values((2, 5), seed=1)],
                [typed(F32, 6, 5)])
     yield Case("scatter add", ("scatter", "move"), Scatter("elements", 1, "add"),
                [values((3, 4), I32), rng.integers(0, 4, (3, 9)), values((3, 9), I32, 1)],
@@ -85,20 +87,24 @@ def _indices():
 def _reductions():
     for kind, dtype, shape, axes in [
         ("sum", F32, (6, 130), (1,)), ("sum", F32, (130, 40), (0,)), ("sum", F16, (2, 9000), (1,)),
-        ("sum", F32, (5000, 3), (0,)), ("mean", BF16, (4, 5, 6, 40), (0, 2)), ("max", I32, (70, 33), (1,)),
+        ("sum", F32, (5000, 3), (0,)), ("mean", BF16, (4, 5, 6, 40), (0, 2)),
+        ("max", I32, (70, 33), (1,)),
         ("l2", F32, (3, 50, 7), (1,)), ("log_sum_exp", F32, (9, 300), (1,)),
-        ("argmax", F32, (40, 65), (1,)), ("argmin", F64, (65, 40), (0,)), ("prod", I64, (5, 9), (1,)),
+        ("argmax", F32, (40, 65), (1,)), ("argmin", F64, (65, 40), (0,)),
+        ("prod", I64, (5, 9), (1,)),
     ]:
         kept = tuple(d for k, d in enumerate(shape) if k not in axes)
         out = typed(I64 if kind.startswith("arg") else dtype, *kept)
         x = values(shape, dtype)
-        yield Case(f"{kind} {dtype.name.lower()} {shape} {axes}", ("reduce",), Reduce(kind, axes, False),
+        yield Case(f"{kind} {dtype.name.lower()} {shape} {axes}", ("reduce",),
+                   Reduce(kind, axes, False),
                    [np.abs(x) if kind == "sum" else x], [out],
                    "exact" if out.dtype.is_integer else "sum")
     yield Case("any", ("reduce",), Reduce("max", (1,), True), [values((6, 50), BOOL)],
                [typed(BOOL, 6, 1)])
     for axis, shape in ((1, (6, 700)), (0, (50, 33)), (1, (3, 5, 4))):
-        for kind, exclusive, reverse in (("sum", False, False), ("sum", True, True), ("prod", True, False)):
+        for kind, exclusive, reverse in (("sum", False, False), ("sum", True, True),
+                                         ("prod", True, False)):
             yield Case(f"running {kind} {shape} {axis} {exclusive}", ("cumulate",),
                        Cumulate(kind, axis, exclusive, reverse),
                        [values(shape, I64)], [typed(I64, *shape)])

@@ -1,4 +1,4 @@
-"""Cases of products, convolutions, pooling, attention, resizing, order, random and the long tail."""
+"""Cases of products, convolutions, pooling, attention, resizing, order and the long tail."""
 
 import numpy as np
 
@@ -88,7 +88,8 @@ def _attention():
                    RegionOp("add", F32, (0, 1))])
     yield Case("attention masked", ("attention",),
                Attention(0.25, q_layout="bshd", k_layout="bshd", y_layout="bshd", score=mask),
-               [values((1, 9, 2, 16)), values((1, 12, 2, 16), seed=1), values((1, 2, 12, 16), seed=2),
+               [values((1, 9, 2, 16)), values((1, 12, 2, 16), seed=1),
+                values((1, 2, 12, 16), seed=2),
                 np.where(values((1, 1, 1, 12), BOOL, 3), 0, -1e9).astype(np.float32)],
                [typed(F32, 1, 9, 2, 16)], "norm")
 
@@ -96,7 +97,8 @@ def _attention():
 def _resizes():
     for mode, options in (("nearest", {}), ("linear", {"antialias": True}), ("cubic", {}),
                           ("linear", {"coordinate_transformation_mode": "align_corners"})):
-        yield Case(f"resize {mode} {len(options)}", ("resize",), Resize(mode, (1, 2), (0.5, 2.0), **options),
+        yield Case(f"resize {mode} {len(options)}", ("resize",),
+                   Resize(mode, (1, 2), (0.5, 2.0), **options),
                    [values((2, 6, 5))], [typed(F32, 2, 3, 10)], "rounded")
     yield Case("resize crop", ("resize",),
                Resize("linear", (0, 1), (1.0, 1.0), "tf_crop_and_resize", extrapolation_value=9.0,
@@ -120,11 +122,13 @@ def _tail():
             yield Case(f"{kind} {before}", ("recurrent",),
                        Recurrent(kind, 5, "bidirectional", linear_before_reset=before),
                        [values((4, 3, 6)), values((2, gates * 5, 6), seed=1, scale=0.3),
-                        values((2, gates * 5, 5), seed=2, scale=0.3), values((2, gates * 10), seed=3),
+                        values((2, gates * 5, 5), seed=2, scale=0.3),
+                        values((2, gates * 10), seed=3),
                         np.array([4, 2, 3], np.int32), values((2, 3, 5), seed=4), None, None],
                        [typed(F32, 4, 2, 3, 5), typed(F32, 2, 3, 5),
                         typed(F32, 2, 3, 5) if kind == "lstm" else None], "rounded")
-    for n, inverse, onesided in ((12, False, False), (14, False, True), (15, True, False), (9, True, True)):
+    for n, inverse, onesided in ((12, False, False), (14, False, True), (15, True, False),
+                                 (9, True, True)):
         points = n // 2 + 1 if onesided and not inverse else n
         parts_in = 1 if onesided and not inverse else 2
         x = values((2, n // 2 + 1 if onesided and inverse else n, 3, parts_in))

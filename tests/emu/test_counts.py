@@ -1,14 +1,18 @@
 """Kernels whose results have a size that they find, or a stream that they continue."""
 
 import numpy as np
+from onnx import helper
 import pytest
 
 import rlx
 from rlx import _core
 from rlx.errors import InputError
-from rlx.ir.prims import Gather
+from rlx.ir.prims import Gather, NonMaxSuppression
+from rlx.ir.reference.order import non_max_suppression
+from rlx.ir.types import dtype_of
 from tests.emu.case import F32, typed, values
 from tests.kernels.run_prim import run_prim
+from tests.tolerance import tolerance
 
 KERNELS = {"compact", "unique", "nms", "random"}
 DEVICES = ["emu", "emu:descending"]
@@ -21,15 +25,13 @@ def device(request):
 
 def run_node(device, op, inputs, outputs, **attributes):
     """The outputs of a model of one node."""
-    import onnx
-    from onnx import helper
-    infos = [helper.make_tensor_value_info(f"x{k}", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+    infos = [helper.make_tensor_value_info(f"x{k}", dtype_of(x.dtype).value, x.shape)
              for k, x in enumerate(inputs)]
     names = [f"y{k}" for k in range(outputs)]
     node = helper.make_node(op, [i.name for i in infos], names, **attributes)
     results = [helper.make_empty_tensor_value_info(n) for n in names]
     model = helper.make_model(helper.make_graph([node], "g", infos, results),
-                              opset_imports=[helper.make_opsetid("", 21)], ir_version=onnx.IR_VERSION)
+                              opset_imports=[helper.make_opsetid("", 21)])
     made = rlx.Session(model, device=device).run({i.name: x for i, x in zip(infos, inputs)})
     return [made[n] for n in names]
 
@@ -70,10 +72,9 @@ def test_suppression(device):
     corners = rng.random((1, 40, 2, 2)).astype(np.float32)
     boxes = np.concatenate([corners.min(2), corners.max(2)], -1)
     scores = rng.random((1, 2, 40)).astype(np.float32)
-    inputs = [boxes, scores, np.array([5]), np.array([0.3], np.float32), np.array([0.2], np.float32)]
+    inputs = [boxes, scores, np.array([5]), np.array([0.3], np.float32),
+              np.array([0.2], np.float32)]
     found, = run_node(device, "NonMaxSuppression", inputs, 1)
-    from rlx.ir.prims import NonMaxSuppression
-    from rlx.ir.reference.order import non_max_suppression
     np.testing.assert_array_equal(
         found, non_max_suppression(NonMaxSuppression(), inputs, [], lambda d: d)[0])
 
@@ -82,7 +83,7 @@ def test_suppression(device):
 def test_random_is_the_stream_of_the_cpu(device, op):
     got = run_node(device, op, [], 1, shape=[5, 7], seed=3.0)[0]
     np.testing.assert_allclose(got, run_node("cpu", op, [], 1, shape=[5, 7], seed=3.0)[0],
-                               rtol=1e-6, atol=1e-6)
+                               **tolerance("rounded", "float32"))
 
 
 def test_unseeded_draws_differ(device):

@@ -20,7 +20,8 @@ OutRegion out_region(const RegionPtr& epilogue, const SelectRequest& request, si
   if (epilogue) {
     spec.region = epilogue.get();
     spec.numbers = request.numbers;
-    for (size_t k = first_extra; k < request.inputs.size(); ++k) inputs.push_back(request.inputs[k]);
+    const auto extras = request.inputs.subspan(std::min(first_extra, request.inputs.size()));
+    inputs.insert(inputs.end(), extras.begin(), extras.end());
   } else {
     spec.outputs = request.outputs.first(1);
     const TensorDesc& y = request.outputs[0];

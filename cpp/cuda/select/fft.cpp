@@ -24,8 +24,7 @@ Selection select_fft(const Fft& prim, const SelectRequest& request, const Tools&
   p.inverse = prim.inverse, p.onesided = prim.onesided;
   launch.bind(p.x, Source::operand(0));
   launch.bind(p.y, Source::operand(1));
-  const DType wide = compute_type(x.dtype);
-  const int64_t half = (p.lines * p.n * 2 * int64_t(size_of(wide)) + 255) / 256 * 256;
+  const int64_t half = (p.lines * p.n * 2 * int64_t(sizeof(double)) + 255) / 256 * 256;
   Selection selection;
   selection.rung = "Stockham passes";
   selection.workspace = size_t(2 * half);
@@ -35,8 +34,7 @@ Selection select_fft(const Fft& prim, const SelectRequest& request, const Tools&
     step.bind(step.params.from, Source::workspace(at));
     step.bind(step.params.to, Source::workspace(form == 0 ? at : half - at));
     KernelSpec kernel{"kernels/fft.cu", "fft",
-                      {define("RLX_T", storage_name(x.dtype)), define("RLX_WIDE", compute_name(wide)),
-                       define("RLX_FORM", form)},
+                      {define("RLX_T", storage_name(x.dtype)), define("RLX_FORM", form)},
                       {}};
     selection.steps.push_back(step.finish(tools.jit.get(kernel), walk_of(tools, items)));
   };

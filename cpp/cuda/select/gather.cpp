@@ -52,6 +52,7 @@ Selection gather_rows(const Gather& prim, const SelectRequest& request, const To
   inner /= word;
   p.group_stride /= word;
   for (long long& stride : p.strides) stride /= word;
+  const int64_t reach = p.rows * std::max<int64_t>(inner, p.depth);
   p.inner = params::Divisor(inner);
   p.per_group = params::Divisor(per_group);
   launch.bind(p.data, Source::operand(0));
@@ -61,8 +62,7 @@ Selection gather_rows(const Gather& prim, const SelectRequest& request, const To
   KernelSpec kernel{"kernels/gather.cu", "gather",
                     {define("RLX_WORD", integer_name(size_t(size * word))),
                      define("RLX_INDICES", storage_name(indices.dtype)),
-                     define("RLX_INDEX", narrow_index(std::max<int64_t>(data.count(), p.rows * inner))
-                                             ? "unsigned" : "unsigned long long"),
+                     define("RLX_INDEX", index_name(narrow_index(reach))),
                      define("RLX_FORM", 0)},
                     {}};
   return one_step("gather", launch.finish(tools.jit.get(kernel),
@@ -93,7 +93,7 @@ Selection gather_elements(const Gather& prim, const SelectRequest& request, cons
   KernelSpec kernel{"kernels/gather.cu", "gather",
                     {define("RLX_WORD", integer_name(size_of(data.dtype))),
                      define("RLX_INDICES", storage_name(indices.dtype)),
-                     define("RLX_INDEX", narrow_index(p.count) ? "unsigned" : "unsigned long long"),
+                     define("RLX_INDEX", index_name(narrow_index(p.count))),
                      define("RLX_FORM", 1)},
                     {}};
   return one_step("gather", launch.finish(tools.jit.get(kernel), walk_of(tools, p.count)));

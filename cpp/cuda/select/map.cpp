@@ -66,7 +66,8 @@ Selection select_map(const Map& prim, const SelectRequest& request, const Tools&
                     {define("RLX_BODY", prim.body), define("RLX_T", element_name(body, typed))},
                     {{"generated/body.h", "#pragma once\n#include \"kernels/include/element.h\"\n"
                                           "#include \"kernels/map/" + prim.body + ".h\"\n"}}};
-  return one_step("map " + prim.body, launch.finish(tools.jit.get(kernel), walk_of(tools, p.items)));
+  return one_step("map " + prim.body,
+                  launch.finish(tools.jit.get(kernel), walk_of(tools, p.items)));
 }
 
 }  // namespace rlx::cuda

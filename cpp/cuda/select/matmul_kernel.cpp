@@ -22,6 +22,20 @@ bool present(const SelectRequest& request, size_t k) {
   return k < request.inputs.size() && request.inputs[k].dtype != DType::none;
 }
 
+void fill_batch(const Dims& batch, const Dims& a, const Dims& b, params::MatMul& p) {
+  const Layout layout = merged(batch, {a, b});
+  if (layout.extents.size() > 3) {
+    throw Error(ErrorKind::unsupported, "a product over more than 3 separate batch axes");
+  }
+  const size_t lead = 3 - layout.extents.size();
+  for (size_t k = 0; k < layout.extents.size(); ++k) {
+    p.batch[lead + k] = params::Divisor(layout.extents[k]);
+    p.a_batch[lead + k] = layout.strides[0][k];
+    p.b_batch[lead + k] = layout.strides[1][k];
+  }
+  p.batches = element_count(batch);
+}
+
 // Without an epilogue the product is what is wanted: only small floats are added in another type.
 DType accumulation(const MatMul& prim, DType y) {
   if (prim.epilogue) return prim.accumulate;
@@ -54,17 +68,7 @@ Selection select_matmul_kernel(const MatMul& prim, const SelectRequest& request,
       if (batch[k] == 1) batch[k] = x->shape[k - missing];
     }
   }
-  const Layout layout = merged(batch, {batch_strides(a, rank), batch_strides(b, rank)});
-  if (layout.extents.size() > 3) {
-    throw Error(ErrorKind::unsupported, "a product over more than 3 separate batch axes");
-  }
-  const size_t lead = 3 - layout.extents.size();
-  for (size_t k = 0; k < layout.extents.size(); ++k) {
-    p.batch[lead + k] = params::Divisor(layout.extents[k]);
-    p.a_batch[lead + k] = layout.strides[0][k];
-    p.b_batch[lead + k] = layout.strides[1][k];
-  }
-  p.batches = element_count(batch);
+  fill_batch(batch, batch_strides(a, rank), batch_strides(b, rank), p);
   p.alpha = prim.alpha;
   if (p.batches * p.m * p.n == 0) return {};
 

@@ -121,7 +121,7 @@ class MoveSteps {
     launch.bind(p.y, Source::operand(request_.inputs.size(), to * bytes));
     KernelSpec kernel{"kernels/move.cu", "move",
                       {define("RLX_WORD", integer_name(size_t(word * bytes))),
-                       define("RLX_INDEX", far(layout, p.count) ? "unsigned long long" : "unsigned"),
+                       define("RLX_INDEX", index_name(!far(layout, p.count))),
                        define("RLX_FORM", tiled), define("RLX_AXES", int64_t(axes))},
                       {}};
     LaunchShape shape = walk_of(tools_, p.count);
@@ -142,7 +142,7 @@ class MoveSteps {
     launch.bind(launch.params.y, Source::operand(request_.inputs.size()));
     KernelSpec kernel{"kernels/extend.cu", "extend",
                       {define("RLX_WORD", integer_name(size_)),
-                       define("RLX_INDEX", narrow_index(y_.count()) ? "unsigned" : "unsigned long long"),
+                       define("RLX_INDEX", index_name(narrow_index(y_.count()))),
                        define("RLX_FORM", 0)},
                       {}};
     selection.steps.push_back(launch.finish(tools_.jit.get(kernel),
@@ -170,7 +170,7 @@ class MoveSteps {
     const int form = prim.mode == MoveMode::edge ? 1 : prim.mode == MoveMode::reflect ? 2 : 3;
     KernelSpec kernel{"kernels/extend.cu", "extend",
                       {define("RLX_WORD", integer_name(size_)),
-                       define("RLX_INDEX", narrow_index(p.count) ? "unsigned" : "unsigned long long"),
+                       define("RLX_INDEX", index_name(narrow_index(p.count))),
                        define("RLX_FORM", form)},
                       {}};
     selection.rung = "extend";

@@ -116,6 +116,17 @@ class TailBuilder {
   Tail tail_;
 };
 
+RegionSource tail_source(const Tail& tail, const TensorDesc& y, DType given) {
+  RegionSpec spec;
+  spec.region = &tail.own.region;
+  spec.numbers = tail.own.numbers;
+  spec.inputs = tail.inputs;
+  spec.outputs = {&y, 1};
+  spec.given = given;
+  spec.name = "out";
+  return region_source(spec);
+}
+
 }  // namespace
 
 Selection select_norm(const Norm& prim, const SelectRequest& request, const Tools& tools) {
@@ -131,14 +142,7 @@ Selection select_norm(const Norm& prim, const SelectRequest& request, const Tool
   const Rows rows = rows_of(prim, source.shape);
   if (rows.rows == 0 || rows.length == 0) return {};
   Tail tail = TailBuilder(prim, request, source.shape, source.type).build(3 + prologue_extras);
-  RegionSpec spec;
-  spec.region = &tail.own.region;
-  spec.numbers = tail.own.numbers;
-  spec.inputs = tail.inputs;
-  spec.outputs = {&y, 1};
-  spec.given = source.type;
-  spec.name = "out";
-  const RegionSource out = region_source(spec);
+  const RegionSource out = tail_source(tail, y, source.type);
 
   LaunchBuilder<params::Norm> launch;
   params::Norm& p = launch.params;

@@ -43,6 +43,8 @@ Layout merged(const Dims& extents, const std::vector<Dims>& strides);
 
 // Below 2^31 in every index that `elements` and its strides reach.
 bool narrow_index(int64_t elements);
+// The unsigned type that kernels count in.
+inline const char* index_name(bool narrow) { return narrow ? "unsigned" : "unsigned long long"; }
 
 // A Region with the numbers that its dims are; for those that select makes itself.
 struct OwnRegion {

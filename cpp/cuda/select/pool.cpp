@@ -60,7 +60,7 @@ Selection select_pool(const Pool& prim, const SelectRequest& request, const Tool
                     {define("RLX_T", storage_name(x.dtype)),
                      define("RLX_KIND", std::string(kinds[size_t(prim.kind)])),
                      define("RLX_CHANNELS_LAST", prim.channels_last),
-                     define("RLX_INDEX", narrow_index(p.count) ? "unsigned" : "unsigned long long")},
+                     define("RLX_INDEX", index_name(narrow_index(p.count)))},
                     {}};
   return one_step("pool", launch.finish(tools.jit.get(kernel), walk_of(tools, p.count)));
 }

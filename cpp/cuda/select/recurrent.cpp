@@ -97,7 +97,8 @@ Selection select_recurrent(const Recurrent& prim, const SelectRequest& request,
                            const Tools& tools) {
   const TensorDesc& x = request.inputs[0];
   if (x.dtype != DType::float32 && x.dtype != DType::float64) {
-    throw Error(ErrorKind::unsupported, std::string("recurrent layers take no ") + name_of(x.dtype));
+    throw Error(ErrorKind::unsupported,
+                std::string("recurrent layers take no ") + name_of(x.dtype));
   }
   LaunchBuilder<params::Recurrent> launch;
   params::Recurrent& p = launch.params;
@@ -110,7 +111,8 @@ Selection select_recurrent(const Recurrent& prim, const SelectRequest& request,
   p.clip = prim.clip;
   p.input_forget = prim.input_forget;
   p.batchwise = prim.batchwise;
-  const int64_t gates = prim.kind == RecurrentKind::lstm ? 4 : prim.kind == RecurrentKind::gru ? 3 : 1;
+  static constexpr int64_t gate_counts[] = {4, 3, 1};
+  const int64_t gates = gate_counts[size_t(prim.kind)];
   check_shapes(p, gates, request);
   read_gates(prim, p);
   if (p.batch * p.hidden == 0) return {};

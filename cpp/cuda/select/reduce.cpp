@@ -73,7 +73,7 @@ Selection select_reduce(const Reduce& prim, const SelectRequest& request, const 
   for (size_t k = 0; k < operands.size(); ++k) operands[k] = k;
   const SourceRegion source = source_region(prim.prologue, request, operands);
   if (!takes(prim.kind, source.type)) {
-    throw Error(ErrorKind::unsupported, std::string("reduction ") + std::string(name_of(prim.kind)) +
+    throw Error(ErrorKind::unsupported, "reduction " + std::string(name_of(prim.kind)) +
                                             " is not defined for " + name_of(source.type));
   }
   LaunchBuilder<params::Reduce> launch;

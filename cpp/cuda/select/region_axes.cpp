@@ -82,7 +82,9 @@ bool RegionAxes::pinned(size_t axis) const {
 }
 
 void RegionAxes::drop_axis(size_t axis) {
-  const auto erase = [axis](std::vector<int64_t>& dims) { dims.erase(dims.begin() + int64_t(axis)); };
+  const auto erase = [axis](std::vector<int64_t>& dims) {
+    dims.erase(dims.begin() + int64_t(axis));
+  };
   erase(extents_);
   for (RegionAccess& a : accesses_) {
     erase(a.strides);

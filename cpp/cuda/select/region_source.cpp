@@ -88,7 +88,8 @@ class Writer : private RegionAxes {
     const std::string tab = "  ";
     Text s;
     s << "#pragma once\n#include \"kernels/include/index.h\"\n"
-      << "#include \"kernels/include/vector.h\"\n#include \"kernels/include/scalar_ops.h\"\n#include \"kernels/params/region.h\"\n"
+      << "#include \"kernels/include/vector.h\"\n#include \"kernels/include/scalar_ops.h\"\n"
+      << "#include \"kernels/params/region.h\"\n"
       << "namespace rlx::" << spec_.name << " {\n"
       << "using Index = " << (made_.wide ? "unsigned long long" : "unsigned") << ";\n"
       << "using Given = " << (spec_.given == DType::none ? "int" : compute_name(spec_.given))

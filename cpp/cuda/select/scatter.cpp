@@ -20,7 +20,7 @@ SelectedStep copy_data(const SelectRequest& request, const Tools& tools) {
   launch.bind(p.y, Source::operand(3));
   KernelSpec kernel{"kernels/move.cu", "move",
                     {define("RLX_WORD", integer_name(size_t(word))),
-                     define("RLX_INDEX", narrow_index(p.count) ? "unsigned" : "unsigned long long"),
+                     define("RLX_INDEX", index_name(narrow_index(p.count))),
                      define("RLX_FORM", 0), define("RLX_AXES", 1)},
                     {}};
   return launch.finish(tools.jit.get(kernel), walk_of(tools, p.count));
