@@ -79,8 +79,13 @@ def _attention():
         ("plain", (2, 3, 20, 40), (2, 3, 35, 40), F32, {}),
         ("causal groups", (1, 4, 17, 24), (1, 2, 20, 24), F16, causal),
         ("wide heads", (1, 2, 5, 200), (1, 2, 37, 200), F32, {}),
+        ("cores", (1, 2, 70, 64), (1, 2, 150, 64), F16, {}),
+        ("cores bfloat16", (2, 2, 20, 24), (2, 1, 40, 24), BF16, causal),
+        ("odd half", (1, 2, 9, 15), (1, 2, 20, 15), F16, {}),
     ]:
-        yield Case(f"attention {name}", ("attention",), Attention(q[3] ** -0.5, **options),
+        cores = dtype is not F32 and q[3] % 2 == 0
+        yield Case(f"attention {name}", ("attention_mma" if cores else "attention",),
+                   Attention(q[3] ** -0.5, **options),
                    [values(q, dtype), values(kv, dtype, 1), values(kv, dtype, 2)],
                    [typed(dtype, *q)], "norm")
     mask = region((1, 2, 9, 12), [identity(4), (AxisMap(0), AxisMap(-1), AxisMap(-1), AxisMap(3))],
@@ -92,6 +97,15 @@ def _attention():
                 values((1, 2, 12, 16), seed=2),
                 np.where(values((1, 1, 1, 12), BOOL, 3), 0, -1e9).astype(np.float32)],
                [typed(F32, 1, 9, 2, 16)], "norm")
+    half = region((1, 2, 9, 12), mask.accesses,
+                  [RegionOp("load", F32, (0,)), RegionOp("load", F16, (1,)),
+                   RegionOp("cast", F32, (1,)), RegionOp("add", F32, (0, 2))])
+    yield Case("attention masked half", ("attention_mma",),
+               Attention(0.25, k_layout="bshd", score=half),
+               [values((1, 2, 9, 16), F16), values((1, 12, 2, 16), F16, 1),
+                values((1, 2, 12, 16), F16, 2),
+                np.where(values((1, 1, 1, 12), BOOL, 3), 0, -1e4).astype(np.float16)],
+               [typed(F16, 1, 2, 9, 16)], "norm")
 
 
 def _resizes():

@@ -55,6 +55,26 @@ RegionSource score_source(const Region& score, const SelectRequest& request,
   return region_source(spec);
 }
 
+// How many neighbours are aligned together everywhere: 8, 2, or 1 when the tensor cores' kernel,
+// which wants pairs, cannot take the layout.
+int aligned_elements(const params::Attention& p) {
+  for (int chunk : {8, 2}) {
+    bool fits = p.depth % chunk == 0 && p.value_depth % chunk == 0;
+    for (const params::HeadStrides* s : {&p.q_strides, &p.k_strides, &p.v_strides, &p.y_strides}) {
+      fits = fits && s->batch % chunk == 0 && s->head % chunk == 0 && s->row % chunk == 0;
+    }
+    if (fits) return chunk;
+  }
+  return 1;
+}
+
+std::string mma_refusal(const params::Attention& p, DType dtype, const Tools& tools) {
+  if (dtype == DType::float32) return "tensor cores are for half types";
+  if (tools.driver.info().capability < 80) return "the card has no such tensor cores";
+  if (p.depth > 128 || p.value_depth > 128) return "head dims above 128";
+  return aligned_elements(p) == 1 ? "odd head dims or strides" : "";
+}
+
 }  // namespace
 
 Selection select_attention_kernel(const Attention& prim, const SelectRequest& request,
@@ -71,19 +91,33 @@ Selection select_attention_kernel(const Attention& prim, const SelectRequest& re
   launch.bind(p.k, Source::operand(1));
   launch.bind(p.v, Source::operand(2));
   launch.bind(p.y, Source::operand(request.inputs.size()));
+  const std::string refusal = mma_refusal(p, dtype, tools);
+  const bool mma = refusal.empty() && request.force != "tiled attention";
   const int slice = p.value_depth <= 32 ? 32 : p.value_depth <= 64 ? 64 : 128;
   KernelSpec kernel{"kernels/attention.cu", "attention",
-                    {define("RLX_T", storage_name(dtype)), define("RLX_VALUE_SLICE", slice),
-                     define("RLX_CAUSAL", prim.causal), define("RLX_SCORE", prim.score != nullptr)},
+                    {define("RLX_T", storage_name(dtype)), define("RLX_CAUSAL", prim.causal),
+                     define("RLX_SCORE", prim.score != nullptr)},
                     {}};
+  if (mma) {
+    kernel.file = "kernels/attention_mma.cu";
+    kernel.entry = "attention_mma";
+    kernel.defines.push_back(define("RLX_DEPTH", ceil_div(p.depth, 16) * 16));
+    kernel.defines.push_back(define("RLX_VALUE_DEPTH", ceil_div(p.value_depth, 16) * 16));
+    kernel.defines.push_back(define("RLX_CHUNK", aligned_elements(p)));
+  } else {
+    kernel.defines.push_back(define("RLX_VALUE_SLICE", slice));
+  }
   if (prim.score) {
     const RegionSource score = score_source(*prim.score, request, p);
     bind_region(launch, p.score, score, [](int load) { return Source::operand(2 + size_t(load)); });
     kernel.generated.push_back({"generated/score.h", score.text});
   }
-  const int64_t blocks = p.batch * p.heads * ceil_div(p.queries, 16) *
-                         ceil_div(p.value_depth, slice);
-  return one_step("tiled attention", launch.finish(tools.jit.get(kernel), blocks_of(blocks, 128)));
+  const int64_t blocks = p.batch * p.heads * ceil_div(p.queries, mma ? 64 : 16) *
+                         (mma ? 1 : ceil_div(p.value_depth, slice));
+  Selection selection = one_step(mma ? "tensor core attention" : "tiled attention",
+                                 launch.finish(tools.jit.get(kernel), blocks_of(blocks, 128)));
+  selection.reason = refusal;
+  return selection;
 }
 
 }  // namespace rlx::cuda

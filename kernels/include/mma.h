@@ -1,0 +1,69 @@
+// Tensor-core products of a warp on half types, and what the emulator does for them.
+#pragma once
+
+#include "kernels/include/element.h"
+
+namespace rlx {
+
+// Fragments of c (16 x 8) += a (16 x 16) b (16 x 8), as PTX lays them out: with g = lane / 4 and
+// t = lane % 4, words hold pairs along k. a: (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8);
+// b: (2t, g), (2t + 8, g); c: (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+struct MmaA {
+  unsigned word[4];
+};
+struct MmaB {
+  unsigned word[2];
+};
+struct MmaC {
+  float value[4] = {};
+};
+
+template <class S> RLX_FN unsigned pack_pair(float low, float high) {
+  return unsigned(Element<S>::store(low).bits) | unsigned(Element<S>::store(high).bits) << 16;
+}
+
+#if defined(__CUDACC_RTC__)
+
+RLX_FN void mma_add(MmaC& c, const MmaA& a, const MmaB& b, F16) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(c.value[0]), "+f"(c.value[1]), "+f"(c.value[2]), "+f"(c.value[3])
+      : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]),
+        "r"(b.word[1]));
+}
+RLX_FN void mma_add(MmaC& c, const MmaA& a, const MmaB& b, BF16) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+      "{%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c.value[0]), "+f"(c.value[1]), "+f"(c.value[2]), "+f"(c.value[3])
+      : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]),
+        "r"(b.word[1]));
+}
+
+#else
+
+template <class S> RLX_FN float half_of(unsigned word, int k) {
+  return Element<S>::load(S{(unsigned short)(word >> (k % 2 * 16))});
+}
+
+template <class S> RLX_FN void mma_add(MmaC& c, const MmaA& a, const MmaB& b, S) {
+  struct Given {
+    MmaA a;
+    MmaB b;
+  } mine = {a, b};
+  const emu::Gathered& all = emu::warp_gather(all_lanes, &mine, sizeof mine);
+  const auto of = [&](int lane) { return reinterpret_cast<const Given*>(all.slot[lane]); };
+  const int lane = emu::lane();
+  for (int i = 0; i < 4; ++i) {
+    const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+    for (int k = 0; k < 16; ++k) {
+      const int high = k / 8, at = k % 8 / 2;
+      c.value[i] += half_of<S>(of(row % 8 * 4 + at)->a.word[row / 8 + 2 * high], k) *
+                    half_of<S>(of(column * 4 + at)->b.word[high], k);
+    }
+  }
+  emu::warp_release(all_lanes);
+}
+
+#endif
+
+}  // namespace rlx
