@@ -12,7 +12,7 @@
 namespace rlx::bindings {
 namespace {
 
-void run_once(PyExecutable& self, py::handle feeds, Observer& observer) {
+py::object run_once(PyExecutable& self, py::handle feeds, Observer& observer) {
   std::optional<StringTable> table;
   if (self.executable.main().facts.uses_strings) table.emplace(&self.executable.constant_strings());
   StringTable* strings = table ? &*table : nullptr;
@@ -22,7 +22,7 @@ void run_once(PyExecutable& self, py::handle feeds, Observer& observer) {
   ArraySink sink(self, nullptr);
   self.executable.run(inputs, sink, strings, nullptr, &observer);
   sink.take_gil();
-  py::reinterpret_steal<py::object>(sink.finish(strings));
+  return py::reinterpret_steal<py::object>(sink.finish(strings));
 }
 
 template <class T>
@@ -85,9 +85,9 @@ py::object array_of(const Tensor& tensor) {
   return array;
 }
 
-py::list capture(PyExecutable& self, py::handle feeds) {
+py::tuple capture(PyExecutable& self, py::handle feeds) {
   Capture captured;
-  run_once(self, feeds, captured);
+  const py::object results = run_once(self, feeds, captured);
   Paths paths(self.executable.main());
   py::list rows;
   for (CapturedNode& node : captured.nodes) {
@@ -98,7 +98,7 @@ py::list capture(PyExecutable& self, py::handle feeds) {
     }
     rows.append(py::make_tuple(paths[*node.unit], node.stage, node.node, outputs));
   }
-  return rows;
+  return py::make_tuple(rows, results);
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ void define_observed_runs(py::class_<PyExecutable, std::shared_ptr<PyExecutable>
            "Times of every stage and step: events has rows of run, plan, node (-1: the stage), "
            "step, depth, begin, end in ns.")
       .def("capture", &capture, "feeds"_a,
-           "One run: (path, stage, node, copies of its outputs) for each node, in order.");
+           "One run: (path, stage, node, copies of its outputs) for each node in order; results.");
 }
 
 }  // namespace rlx::bindings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -186,7 +186,8 @@ class Profile:
 
     def blocks(self, run: int = -1) -> list[Block]:
         """The arena of one run: what lay where, from its first step to the step after its last.
-        What a later stage reads stays to the end of the run; subgraphs are left out."""
+        What a later stage reads stays until something else takes its place, or to the end.
+        Subgraphs are left out."""
         run = range(len(self.runs))[run]
         times: dict[int, dict[int, list[float]]] = {}  # stage -> node -> [begin, end]
         start = int(self._begins[run])
@@ -194,17 +195,19 @@ class Profile:
             if r == run and node >= 0 and not self._plans[plan]["path"]:
                 stage = times.setdefault(self._plans[plan]["stage"], {})
                 stage.setdefault(node, [(begin - start) / 1e9, 0.0])[1] = (end - start) / 1e9
-        found = []
+        found, kept = [], []
         for b in self._memory:
             nodes = times.get(b["stage"], {}) if not b["path"] else {}
             inside = [t for n, t in nodes.items() if b["first"] <= n <= b["last"]]
             if inside and b["bytes"]:
                 later = [t[0] for n, t in nodes.items() if n > b["last"]]
-                kept = b["last"] > max(nodes)
-                end = float(self.runs[run]) if kept else min(later, default=max(inside)[1])
-                found.append(Block(tuple(b["values"]), b["node"], b["offset"], b["bytes"],
-                                   min(inside)[0], end))
-        return found
+                block = Block(tuple(b["values"]), b["node"], b["offset"], b["bytes"],
+                              min(inside)[0], min(later, default=max(inside)[1]))
+                (kept if b["last"] > max(nodes) else found).append(block)
+        every = found + kept
+        return found + [replace(k, end=min(
+            (b.begin for b in every if b.begin >= k.end and b.offset < k.offset + k.bytes
+             and k.offset < b.offset + b.bytes), default=float(self.runs[run]))) for k in kept]
 
     def to_dict(self, top: int | None = None) -> dict[str, Any]:
         """The figures as plain data, for JSON; top: only so many nodes."""

@@ -43,6 +43,7 @@ table{width:100%;border-collapse:collapse}th{text-align:left;font-size:12px;font
 color:var(--soft)}
 td,th{padding:5px 8px;border-bottom:1px solid var(--line);vertical-align:top}
 td small{display:block;max-width:460px;overflow-wrap:anywhere}td{overflow-wrap:anywhere}
+td:first-child{white-space:nowrap;color:var(--soft)}
 .n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 .share{width:140px}.share i{display:block;height:12px;margin-top:4px;border-radius:3px}
 #tip{position:fixed;display:none;z-index:9;max-width:440px;padding:7px 10px;border-radius:7px;

@@ -25,3 +25,24 @@ def test_a_repeated_run_allocates_its_results_only(name, count_mallocs):
     with_out, without, returned = map(int, count_mallocs(CODE.format(name=name)).split())
     assert with_out == 0
     assert without <= returned
+
+
+PROFILED = """
+import ctypes, models, rlx
+module = models.BUILDERS["resnet50"]
+session, feeds = rlx.load(module.build(**module.NARROW)), module.inputs(**module.NARROW)
+executable = session._settle(feeds)[1]
+count = ctypes.CDLL(None)
+def counted(runs):
+    count.count_malloc_start()
+    executable.profile(feeds, runs)
+    return count.count_malloc_stop()
+counted(2)
+print(counted(12) - counted(2), 10 * len(session.outputs))
+"""
+
+
+def test_a_profiled_run_allocates_no_more(count_mallocs):
+    """Ten runs more take what their results take; rows of the report grow with no run."""
+    more, returned = map(int, count_mallocs(PROFILED).split())
+    assert more <= returned

@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 
 import rlx as package
+from rlx.cli import main
 from tests.api.toys import F, model, node, value
 
 
@@ -107,25 +108,29 @@ def test_doctor(rlx, rlx_json):
     assert found["usable"] and found["versions"]["rlx"] == package.__version__
     assert found["cpu"]["threads"] >= 1 and found["cpu"]["allowed_cpus"] >= 1
     assert any("libdnnl" in path for path in found["build"]["loaded"]) == found["build"]["onednn"]
-    names = [lib["name"] for lib in found["cuda"]["libraries"]]
-    assert names == ["driver", "NVRTC", "cuBLAS", "cuBLASLt", "cuDNN"]
-    assert "CPU: ready" in rlx("doctor").stdout
+    assert [lib["name"] for lib in found["cuda"]["libraries"]] == [
+        lib["name"] for lib in package._core.cuda_probe()["libraries"]]
+    assert found["cuda"]["usable"] == any(d.startswith("cuda") for d in package.devices())
+    text = rlx("doctor").stdout
+    assert "CPU: ready" in text and "CUDA: " in text
 
 
-def test_doctor_finds_wheels_and_names_the_remedy(rlx, rlx_json, tmp_path):
-    """Fake wheels on the path: only the missing ones are asked for."""
-    for folder, name in (("cuda_nvrtc", "libnvrtc.so.12"), ("cublas", "libcublas.so.12"),
-                         ("cublas", "libcublasLt.so.12")):
-        (tmp_path / "nvidia" / folder / "lib").mkdir(parents=True, exist_ok=True)
-        (tmp_path / "nvidia" / folder / "lib" / name).touch()
-    path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(tmp_path)])
-    found = rlx_json("doctor", PYTHONPATH=path)["cuda"]
-    libraries = {lib["name"]: lib for lib in found["libraries"]}
-    assert libraries["NVRTC"]["path"] == str(tmp_path / "nvidia/cuda_nvrtc/lib/libnvrtc.so.12")
-    assert libraries["NVRTC"]["found_by"] == "pip wheel"
-    if not libraries["cuDNN"]["path"]:
-        command, = [r for r in found["remedies"] if r.startswith("pip install")]
-        assert command.split("(")[0].split() == ["pip", "install", "nvidia-cudnn-cu12"]
+def test_doctor_names_the_remedy(monkeypatch, capsys):
+    """One pip command for all that is missing, and what pip cannot bring beside it."""
+    def library(name, remedy):
+        return {"name": name, "usable": not remedy, "path": "", "how": "", "version": "12.9",
+                "reason": remedy and "was not found", "remedy": remedy}
+
+    monkeypatch.setattr(package._core, "cuda_probe", lambda: {
+        "libraries": [library("driver", "install NVIDIA's driver"),
+                      library("NVRTC", "pip install nvidia-cuda-nvrtc-cu12"),
+                      library("cuBLAS", "pip install nvidia-cublas-cu12"),
+                      library("cuBLASLt", "pip install nvidia-cublas-cu12"), library("cuDNN", "")],
+        "gpus": [], "reason": "driver: was not found", "cuda_major": 12, "cache_folder": ""})
+    assert main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert "pip install nvidia-cuda-nvrtc-cu12 nvidia-cublas-cu12\n" in text
+    assert "install NVIDIA's driver" in text and "not usable: driver: was not found" in text
 
 
 def test_cache(rlx, rlx_json, tmp_path):
@@ -141,9 +146,15 @@ def test_cache(rlx, rlx_json, tmp_path):
     assert not list(folder.rglob("*.cubin")) and rlx_json("cache", "size", **env)["bytes"] == 0
 
 
-def test_where_the_cache_is(rlx_json, tmp_path):
+def test_where_the_cache_is(rlx, rlx_json, tmp_path):
     none = {"RLX_CUDA_PTX_CACHE": "", "HOME": str(tmp_path / "home")}
     by_xdg = rlx_json("cache", "size", XDG_CACHE_HOME=str(tmp_path), **none)["folder"]
     assert by_xdg == str(tmp_path / "rlx" / "kernels")
     by_home = rlx_json("cache", "size", XDG_CACHE_HOME="", **none)["folder"]
     assert by_home == str(tmp_path / "home" / ".cache" / "rlx" / "kernels")
+    assert "switched off" in rlx("cache", code=2, RLX_CUDA_PTX_CACHE="off").stderr
+
+
+def test_the_core_has_the_same_folder():
+    from rlx.cli.cache import folder
+    assert package._core.cuda_probe()["cache_folder"] == str(folder())

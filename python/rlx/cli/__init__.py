@@ -49,6 +49,9 @@ def _tell(error: Error, arguments: argparse.Namespace) -> None:
         print_json({"error": {"kind": type(error).__name__,
                               **{k: v for k, v in fields.items() if v}}})
     print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    if getattr(arguments, "made", None):
+        print(f"the inputs were random: {arguments.made}; --input, --shape and --dim give others",
+              file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:

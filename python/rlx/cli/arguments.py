@@ -30,7 +30,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--seed", type=int, default=0, help="of the random inputs (default 0)")
     group.add_argument("--dim", action="append", default=[], metavar="NAME=N",
                        help="extent of a free dim; else the first axis has 1, height and width "
-                            "of a picture 224, others 16")
+                            "of a picture 224, a sound 16000 samples, others 16")
     group.add_argument("--shape", action="append", default=[], metavar="NAME=2x3x4",
                        help="shape of a random input")
     group.add_argument("--mean", type=_numbers, default=[], metavar="R,G,B",
@@ -44,6 +44,15 @@ def session_options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"device": arguments.device, "threads": arguments.threads,
             "disable": tuple(arguments.disable), "force": arguments.force,
             "memory_limit": arguments.memory_limit}
+
+
+def load(arguments: argparse.Namespace) -> Any:
+    """The Session that the arguments ask for."""
+    import os
+    import rlx
+    from rlx.cli import show
+    with show.progress(f"loading {os.path.basename(arguments.model)}", None, arguments.json):
+        return rlx.load(arguments.model, **session_options(arguments))
 
 
 def positive(text: str) -> int:

@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     import rlx
     from rlx.cli import inputs, peers, show
     start = time.perf_counter()
-    with rlx.load(arguments.model, **common.session_options(arguments)) as session:
+    with common.load(arguments) as session:
         loaded = time.perf_counter() - start
         given = inputs.gather(session, arguments)
         start = time.perf_counter()

@@ -6,6 +6,8 @@ import argparse
 import os
 from pathlib import Path
 
+from rlx.errors import InputError
+
 EXAMPLES = """  rlx cache               what is cached
   rlx cache size
   rlx cache clear
@@ -18,8 +20,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def folder() -> Path:
-    """RLX_CUDA_PTX_CACHE, else rlx/kernels in XDG_CACHE_HOME, else in ~/.cache."""
+    """RLX_CUDA_PTX_CACHE, else rlx/kernels in XDG_CACHE_HOME, else in ~/.cache: as the core has
+    it, which would open CUDA to answer."""
     chosen = os.environ.get("RLX_CUDA_PTX_CACHE")
+    if chosen == "off":
+        raise InputError("the cache is switched off by RLX_CUDA_PTX_CACHE=off")
     if chosen:
         return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
@@ -28,7 +33,6 @@ def folder() -> Path:
 
 def run(arguments: argparse.Namespace) -> int:
     from rlx.cli import show
-    from rlx.errors import InputError
     where = folder()
     files = _files(where)
     total = sum(size for _, size, _ in files)

@@ -22,9 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from rlx.cli import cuda_probe, show
-    report = {"versions": _versions(), "cpu": _cpu(), "build": _build(),
-              "cuda": cuda_probe.probe()}
+    from rlx.cli import show
+    report = {"versions": _versions(), "cpu": _cpu(), "build": _build(), "cuda": _cuda()}
     usable = report["cpu"]["usable"]
     show.print_json({"usable": usable, **report}) if arguments.json else _print(report)
     return 0 if usable else 1
@@ -82,6 +81,18 @@ def _build() -> dict[str, Any]:
     return facts
 
 
+def _cuda() -> dict[str, Any]:
+    """What rlx's loader finds, and what to do about the rest."""
+    from rlx._load import load_core
+    found = load_core().cuda_probe()
+    remedies = [lib["remedy"] for lib in found["libraries"] if not lib["usable"] and lib["remedy"]]
+    pip = "pip install "
+    wheels = dict.fromkeys(r.removeprefix(pip) for r in remedies if r.startswith(pip))
+    others = dict.fromkeys(r for r in remedies if not r.startswith(pip))
+    return {"usable": not found["reason"], **found,
+            "remedies": [*others, *([pip + " ".join(wheels)] if wheels else [])]}
+
+
 def _print(report: dict[str, Any]) -> None:
     from rlx.cli import show
     versions, cpu, build, cuda = (report[k] for k in ("versions", "cpu", "build", "cuda"))
@@ -97,13 +108,18 @@ def _print(report: dict[str, Any]) -> None:
         ("OpenMP", build["openmp"]), ("compiler", build["compiler"]),
         ("loaded", "\n".join(build["loaded"]))])
     show.line()
-    show.table("CUDA", ["library", "state", "version", "where", "found by"], [
-        (lib["name"], "found" if lib["path"] else lib["problem"], lib["version"] or "",
-         lib["path"] or "", lib["found_by"] or "") for lib in cuda["libraries"]])
+    show.table(f"CUDA {cuda['cuda_major']}", ["library", "version", "where", "found by"], [
+        (lib["name"], lib["version"] if lib["usable"] else "missing",
+         lib["path"] if lib["usable"] else lib["reason"], lib["how"])
+        for lib in cuda["libraries"]])
+    for gpu in cuda["gpus"]:
+        show.line(f"{gpu['name']}: {gpu['gpu']}, {show.size(gpu['memory_bytes'])}, "
+                  f"compute capability {gpu['capability'] / 10:.1f}")
     show.line()
     show.line("CPU: ready" if cpu["usable"] else "CPU: not usable",
               "bold green" if cpu["usable"] else "bold red")
-    show.line(f"CUDA: {cuda['verdict']}", "bold green" if cuda["usable"] else "yellow")
+    show.line("CUDA: ready" if cuda["usable"] else f"CUDA: not usable: {cuda['reason']}",
+              "bold green" if cuda["usable"] else "yellow")
     for remedy in cuda["remedies"]:
         show.line(f"  {remedy}")
     if sys.platform != "linux":

@@ -23,10 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    import rlx
     from rlx.cli import inputs, show
     from rlx.cli.decisions import decisions
-    with rlx.load(arguments.model, **common.session_options(arguments)) as session:
+    with common.load(arguments) as session:
         given = inputs.gather(session, arguments)
         facts, executable, _ = session._settle(given)
         if arguments.ir:

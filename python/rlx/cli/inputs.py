@@ -15,6 +15,7 @@ from rlx.feeds import Info
 from rlx.ir.types import DType
 
 IMAGE_SIZE = 224
+SAMPLES = 16000  # of a sound
 LENGTH = 16
 PICTURES = (".png", ".jpg", ".jpeg")
 
@@ -38,10 +39,10 @@ def gather(session: Any, arguments: argparse.Namespace) -> dict[str, Any]:
         raise InputError(f"--dim {name}: no input has this dim",
                          expected=", ".join(sorted(named)) or "no free dims")
     random = np.random.default_rng(arguments.seed)
-    for name, info in infos.items():
-        if name not in given:
-            given[name] = _random(info, shapes.get(name), dims, random)
-    return given
+    made = {name: _random(info, shapes.get(name), dims, random)
+            for name, info in infos.items() if name not in given}
+    arguments.made = ", ".join(f"{name} {x.dtype}{list(x.shape)}" for name, x in made.items())
+    return given | made
 
 
 def describe(inputs: dict[str, Any]) -> list[dict[str, Any]]:
@@ -167,7 +168,9 @@ def _random(info: Info, shape: tuple[int, ...] | None, dims: dict[str, int], ran
             return np.ones(shape, dtype)
         if "position" in name and shape:
             return np.broadcast_to(np.arange(shape[-1]), shape).astype(dtype)
-        return random.integers(0, 2 if "type" in name else 10, shape).astype(dtype)
+        if "index" in name or "indices" in name:
+            return np.zeros(shape, dtype)
+        return random.integers(0, 2, shape).astype(dtype)  # fit the smallest of vocabularies
     if dtype.kind == "c":
         return (random.standard_normal(shape) + 1j * random.standard_normal(shape)).astype(dtype)
     return random.standard_normal(shape).astype(dtype)
@@ -177,8 +180,9 @@ def _extents(info: Info, dims: dict[str, int]) -> tuple[int, ...]:
     shape, rank = [], len(info.shape)
     last = rank == 4 and info.shape[3] in (1, 3, 4) and info.shape[1] not in (1, 3, 4)
     sides = ((1, 2) if last else (2, 3)) if rank == 4 else ()
+    sound = rank > 1 and "float" in info.dtype and all(d == 1 for d in info.shape[1:-1])
     for axis, d in enumerate(info.shape):
-        usual = IMAGE_SIZE if axis in sides else 1 if axis == 0 else LENGTH
+        usual = IMAGE_SIZE if axis in sides else 1 if axis == 0 else SAMPLES if sound else LENGTH
         shape.append(d if isinstance(d, int) else dims.setdefault(d, usual) if d else usual)
     return tuple(shape)
 

@@ -24,9 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    import rlx
     from rlx.cli import inputs, show
-    with rlx.load(arguments.model, **common.session_options(arguments)) as session:
+    with common.load(arguments) as session:
         given = inputs.gather(session, arguments)
         with show.progress("profiling", None, arguments.json):
             profile = session.profile(given, arguments.runs)

@@ -15,6 +15,9 @@ EXAMPLES = """  rlx run model.onnx
   rlx run model.onnx --input inputs.npz --output outputs.npz"""
 
 
+MOST_VALUES = 100_000  # of an output in JSON
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_model(parser)
     common.add_inputs(parser)
@@ -26,10 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    import rlx
     from rlx.cli import inputs, show
     labels = _labels(arguments.labels)
-    with rlx.load(arguments.model, **common.session_options(arguments)) as session:
+    with common.load(arguments) as session:
         given = inputs.gather(session, arguments)
         results = session.run(given)
         device = session.device
@@ -40,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         show.print_json({"device": device, "inputs": inputs.describe(given),
                          "outputs": [{**_facts(name, x), "top": tops[name]} if name in tops
-                                     else {**_facts(name, x), "values": x}
+                                     else {**_facts(name, x), "values": _values(x)}
                                      for name, x in results.items()]})
         return 0
     for row in inputs.describe(given):
@@ -92,6 +94,13 @@ def _top(x: Any, k: int, labels: list[str]) -> list[list[dict[str, Any]]]:
 def _facts(name: str, x: Any) -> dict[str, Any]:
     return {"name": name, "dtype": str(getattr(x, "dtype", type(x).__name__)),
             "shape": list(x.shape) if hasattr(x, "shape") else None}
+
+
+def _values(x: Any) -> Any:
+    """The numbers, unless there are more than anybody reads as JSON: --output is for those."""
+    if isinstance(x, list):
+        return [_values(item) for item in x]
+    return None if x is not None and x.size > MOST_VALUES else x
 
 
 def _print(name: str, x: Any, top: list[list[dict[str, Any]]] | None) -> None:

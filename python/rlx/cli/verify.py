@@ -25,12 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    import rlx
     from rlx.cli import inputs, show
     from rlx.diagnose.compare import WHOLE
     from rlx.diagnose.verify import verify
     options = common.session_options(arguments)
-    with rlx.load(arguments.model, **options) as session:
+    with common.load(arguments) as session:
         given = inputs.gather(session, arguments)
     against = None
     if arguments.against != "float64":

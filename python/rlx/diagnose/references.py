@@ -28,16 +28,18 @@ class Given:
     outputs: list[Any]
 
 
-def captured(executable: Any, feeds: dict[str, Any], graph: Graph) -> list[Given]:
-    """One run's results node by node; `graph` is the program's, after its passes."""
+def captured(executable: Any, feeds: dict[str, Any],
+             graph: Graph) -> tuple[list[Given], dict[str, Any]]:
+    """One run node by node, and its outputs; `graph` is the program's, after its passes."""
     nodes = dict(_places(graph, ""))
     turns: dict[Place, int] = {}
     found = []
-    for path, stage, index, outputs in executable.capture(feeds):
+    rows, results = executable.capture(feeds)
+    for path, stage, index, outputs in rows:
         place = (path, stage, index)
         turns[place] = turns.get(place, -1) + 1
         found.append(Given(nodes[place], turns[place], outputs))
-    return found
+    return found, results
 
 
 def _places(graph: Graph, path: str) -> Iterator[tuple[Place, Node]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -77,13 +77,13 @@ class _Verify:
 
     def run(self) -> Verdict:
         with self.session as session:
-            facts, executable, results = session._settle(self.given)
+            facts, executable, _ = session._settle(self.given)
             imported = import_model(session._model, facts)
             final = run_pipeline(import_model(session._model, facts), session.options.disable)
-            run = captured(executable, self.fed(executable), final)
+            run, results = self.captured(session, executable, final)
             wanted = {v.name for g in run for v in g.node.outputs if v is not None and v.name}
             whole = Whole(wanted | set(results), run, lambda: self.advance("the reference"))
-            outputs = whole.graph(imported, [self.given[v.name] for v in imported.inputs])
+            outputs = whole.graph(imported, [self.given.get(v.name) for v in imported.inputs])
             self.expected = whole.values
             self.outputs = dict(zip(imported.output_names, outputs))
             if self.against is not None:
@@ -97,9 +97,12 @@ class _Verify:
                 self.blame(verdict, bad[0], run, final, whole)
             return verdict
 
-    def fed(self, executable: Any) -> dict[str, Any]:
-        """The inputs that this program still has: some may have become facts."""
-        return {name: x for name, x in self.given.items() if x is not None}
+    def captured(self, session: Session, executable: Any,
+                 graph: Any) -> tuple[list[Given], dict[str, Any]]:
+        """What every node gives, and the outputs of the same run: random numbers are others in
+        the next."""
+        fed = {name: x for name, x in self.given.items() if x is not None}
+        return captured(executable, fed, graph)
 
     # -- comparing -------------------------------------------------------------------------------
 
@@ -155,23 +158,32 @@ class _Verify:
 
     def blame(self, verdict: Verdict, bad: Compared, run: list[Given], final: Any,
               whole: Whole) -> None:
-        """A kernel that is wrong on its own inputs, else a pass without which the run is right."""
+        """A kernel that is wrong on its own inputs, else a pass or a rung without which the run
+        is right."""
         replay = Replay(run, lambda: self.advance("each primitive on its own"))
-        replay.graph(final, [self.given[v.name] for v in final.inputs])
+        replay.graph(final, [self.given.get(v.name) for v in final.inputs])
         if replay.wrong:
             self.blame_rung(verdict, replay.wrong[0])
             return
-        for name in PIPELINE:
-            if name not in self.session.options.disable and self.cures(disable=name):
-                verdict.blame, verdict.cure = f"pass {name}", {"disable": [name]}
-                verdict.why = "every kernel is right on its own inputs, and without this pass " \
-                              "the run is right"
+        if whole.unchecked:
+            verdict.blame = "unknown"
+            verdict.why = "every kernel is right on its own inputs; other options draw other " \
+                          "random numbers, which cannot be compared"
+            return
+        passes = [name for name in PIPELINE if name not in self.session.options.disable]
+        for names in (*([name] for name in passes), passes):
+            if self.cures(disable=names):
+                together = "several passes together" if len(names) > 1 else f"pass {names[0]}"
+                verdict.blame, verdict.cure = together, {"disable": names}
+                verdict.why = "every kernel is right on its own inputs, and without it the run " \
+                              "is right"
                 return
-        rest = [name for name in PIPELINE if name not in self.session.options.disable]
-        if self.against is None and self.cures(disable=rest):
-            verdict.blame, verdict.cure = "several passes together", {"disable": rest}
-            verdict.why = "no pass alone, but all of them"
-        elif self.against is not None and self.reference_differs(whole, bad):
+        for rung in RUNGS:
+            if self.cures(force=rung):
+                verdict.blame, verdict.cure = "a rung", {"force": rung}
+                verdict.why = "with another rung the run is right"
+                return
+        if self.against is not None and self.reference_differs(whole, bad):
             verdict.blame = f"the import of {verdict.op}"
             verdict.why = "the primitives that it became, evaluated in float64, differ as well"
         else:
@@ -192,18 +204,17 @@ class _Verify:
                 verdict.cure = {"force": name}
                 return
 
-    def cures(self, disable: Any = (), force: str = "") -> bool:
+    def cures(self, disable: Sequence[str] = (), force: str = "") -> bool:
         """Whether the run is right with other decisions."""
-        names = [disable] if isinstance(disable, str) else list(disable)
-        self.advance(f"without {' '.join(names)}" if names else f"with rung {force}")
+        self.advance(f"without {' '.join(disable)}" if disable else f"with rung {force}")
         changed = dict(self.options)
-        changed["disable"] = (*self.session.options.disable, *names)
+        changed["disable"] = (*self.session.options.disable, *disable)
         changed["force"] = force or self.session.options.force
         try:
             with Session(self.model, **changed) as other:
-                facts, executable, results = other._settle(self.given)
+                facts, executable, _ = other._settle(self.given)
                 graph = run_pipeline(import_model(other._model, facts), other.options.disable)
-                run = captured(executable, self.fed(executable), graph)
+                run, results = self.captured(other, executable, graph)
         except Error:  # this model needs the decision
             return False
         return not any(c.difference.bad for c in self.compare(run, results))
