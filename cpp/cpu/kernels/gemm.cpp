@@ -210,7 +210,7 @@ class Product {
     block.a = static_cast<const T*>(call_.a) + part.a_offset + part.row * shape_.lda;
     block.lda = shape_.lda;
     block.b_step = shape_.ldb;
-    constexpr int64_t chunk = 4096 / sizeof(T);  // keeps the sums in the first-level cache
+    constexpr int64_t chunk = 16384 / sizeof(T);  // long rows for the prefetcher, sums nearby
     const int64_t end = part.col + part.cols;
     for (int64_t col = part.col; col < end; col += block.cols) {
       block.cols = std::min(chunk, end - col);

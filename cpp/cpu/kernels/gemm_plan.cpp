@@ -73,8 +73,8 @@ GemmPlan plan_gemm(const GemmCall& call, int tile_rows, int tile_cols, int eleme
   plan.dot = plain && shape.trans_b && shape.m <= 4;
   // Strips of a B beyond the caches would miss a page on every row.
   const bool large = shape.k * cols * element > cpu_info().l2_bytes / 2;
-  plan.stream = plain && !shape.trans_b && shape.m <= 8 && large;
-  const bool in_place = lies_ready && !shape.trans_b && !plan.stream && rows <= 2 * tile_rows;
+  plan.stream = plain && !shape.trans_b && shape.m <= 4 && large;
+  const bool in_place = lies_ready && !shape.trans_b && rows <= 2 * tile_rows && !large;
   plan.pack_b = !call.b_packed && !plan.dot && !plan.stream && !in_place;
 
   // A panel of B with block_k rows takes half of the first-level cache (block_k = 256 for 32 KiB

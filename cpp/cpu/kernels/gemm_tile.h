@@ -57,6 +57,7 @@ template <class T, int bytes, int rows, int vectors, int panels = 1>
   V sum[rows][panels * vectors] = {};
   const int64_t lda = block.lda, step = block.b_step, panel = block.b_panel;
   for (int64_t k = 0; k < block.k; ++k) {
+    if constexpr (panels == 1) __builtin_prefetch(b + 16 * step);
     V right[panels * vectors];
 #pragma GCC unroll 8
     for (int p = 0; p < panels; ++p) {
@@ -129,7 +130,8 @@ template <class T>
 template <class T, int bytes, int rows, int vectors>
 static void multiply_block(const Block<T>& block) {
   constexpr int width = vectors * bytes / int(sizeof(T));
-  const bool packed = block.b_step == width;
+  // With few rows a panel is read only once, in order, which needs no help.
+  const bool ahead = block.b_step == width && block.rows > 2 * rows;
   if (block.rows == 1) return strip<T, bytes, 1, vectors, 4>(block);
   if (block.rows == 2) return strip<T, bytes, 2, vectors, 2>(block);
   if (block.rows == 3) return strip<T, bytes, 3, vectors, 2>(block);
@@ -141,7 +143,7 @@ static void multiply_block(const Block<T>& block) {
       const int64_t left = block.rows - row;
       int64_t count = left < rows ? left : rows;
       if (left > rows && left - rows <= rows / 3) count = (left + 1) / 2;
-      if (packed) prefetch(block, row, count, b, block.c + col);
+      if (ahead) prefetch(block, row, count, b, block.c + col);
       rows_of_panel<T, bytes, rows, vectors>(block, row, count, b, col);
       row += count;
     }
