@@ -4,6 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <new>
+
 #include "exec/value.h"
 
 namespace rlx {
@@ -17,6 +20,16 @@ void drop_pages(const Constant& constant) {
   if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
+// Products stream packed constants from memory: with small pages they wait for page tables too.
+std::shared_ptr<void> allocate_packed(size_t bytes) {
+  constexpr size_t huge = size_t{2} << 20;
+  void* memory = nullptr;
+  if (bytes < huge) return allocate(bytes);
+  if (posix_memalign(&memory, huge, bytes) != 0) throw std::bad_alloc();
+  madvise(memory, bytes / huge * huge, MADV_HUGEPAGE);  // a hint: may fail
+  return {memory, [](void* p) { std::free(p); }};
+}
+
 }  // namespace
 
 std::shared_ptr<const void> Packs::get(const Constant& constant, const std::string& format,
@@ -24,7 +37,7 @@ std::shared_ptr<const void> Packs::get(const Constant& constant, const std::stri
   std::lock_guard lock(mutex_);
   auto& packed = packed_[Key{constant.data, format, bytes}];
   if (packed) return packed;
-  const std::shared_ptr<void> memory = allocate(bytes);
+  const std::shared_ptr<void> memory = allocate_packed(bytes);
   fill(memory.get());
   if (constant.droppable) drop_pages(constant);
   ++count_;

@@ -148,6 +148,13 @@ class Product {
       for (int64_t group = 0; group < cols; group += plan_.group_cols) {
         const int64_t width = std::min(plan_.group_cols, cols - group);
         place_c(part, row, col, group, block);
+        block.next = nullptr;
+        if (call_.b_packed) {
+          const bool same = group + width < cols;  // the same rows of B go on
+          const int64_t row_next = same ? at : at + block.k < shape_.k ? at + block.k : 0;
+          const int64_t col_next = same ? group + width : 0;
+          block.next = packed_panel(part, col + col_next, row_next);
+        }
         run_group(part, block, from, to, at, col, group, width);
         if (last) finish(part, block, row, col + group, width);
       }
@@ -166,6 +173,11 @@ class Product {
     }
   }
 
+  // Row `at` of the packed panel that begins with column `col`.
+  const T* packed_panel(const Part& part, int64_t col, int64_t at) const {
+    return reinterpret_cast<const T*>(part.b) + col * shape_.k + at * kernels_.cols;
+  }
+
   void run_group(const Part& part, Block<T>& block, int64_t from, int64_t to, int64_t at,
                  int64_t col, int64_t group, int64_t width) const {
     block.cols = width;
@@ -178,8 +190,7 @@ class Product {
       return kernels_.multiply(block);
     }
     if (call_.b_packed) {
-      const T* panels = reinterpret_cast<const T*>(part.b);
-      block.b = panels + (col + group) * shape_.k + at * panel_cols;
+      block.b = packed_panel(part, col + group, at);
       block.b_panel = shape_.k * panel_cols;
       return kernels_.multiply(block);
     }

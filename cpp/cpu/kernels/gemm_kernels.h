@@ -17,6 +17,7 @@ struct Block {
   const T* b = nullptr;
   int64_t b_step = 0;   // from one row of a panel to the next
   int64_t b_panel = 0;  // from one panel to the next
+  const T* next = nullptr;  // the panel that will be read after the last one, if known
   T* c = nullptr;
   int64_t ldc = 0;
   const T* bias = nullptr;  // cols values

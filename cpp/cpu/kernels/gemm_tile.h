@@ -48,16 +48,31 @@ template <class T, int bytes, int rows, int vectors>
   }
 }
 
+// What to ask for while a tile is computed: a line on each step of k, `step` bytes apart.
+struct Ahead {
+  const char* at = nullptr;
+  int64_t step = 0;
+
+  template <class T>
+  static Ahead in_panel(const T* b, int64_t b_step) {
+    return {reinterpret_cast<const char*>(b + 16 * b_step), b_step * int64_t(sizeof(T))};
+  }
+};
+
 // `rows` rows by `vectors` vectors of C, kept in registers over all of k.
 template <class T, int bytes, int rows, int vectors, int panels = 1>
 [[gnu::always_inline]] static inline void multiply(const Block<T>& block, const T* a, const T* b,
-                                                   T* c, const T* bias, int64_t cols) {
+                                                   T* c, const T* bias, int64_t cols,
+                                                   Ahead ahead = {}) {
   constexpr int lanes = bytes / sizeof(T);
   using V = Vec<T, bytes>;
   V sum[rows][panels * vectors] = {};
   const int64_t lda = block.lda, step = block.b_step, panel = block.b_panel;
   for (int64_t k = 0; k < block.k; ++k) {
-    if constexpr (panels == 1) __builtin_prefetch(b + 16 * step);
+    if constexpr (panels == 1) {
+      __builtin_prefetch(ahead.at, 0, 2);
+      ahead.at += ahead.step;
+    }
     V right[panels * vectors];
 #pragma GCC unroll 8
     for (int p = 0; p < panels; ++p) {
@@ -90,7 +105,8 @@ static inline void strip(const Block<T>& block) {
     b += panels * block.b_panel;
   }
   for (; col < block.cols; col += width) {
-    multiply<T, bytes, rows, vectors>(block, block.a, b, block.c + col, bias(), block.cols - col);
+    multiply<T, bytes, rows, vectors>(block, block.a, b, block.c + col, bias(), block.cols - col,
+                                      Ahead::in_panel(b, block.b_step));
     b += block.b_panel;
   }
 }
@@ -98,53 +114,51 @@ static inline void strip(const Block<T>& block) {
 // One panel by `count` rows from the row `row` on, count <= rows: picks the tile of that height.
 template <class T, int bytes, int rows, int vectors>
 static inline void rows_of_panel(const Block<T>& block, int64_t row, int64_t count, const T* b,
-                                 int64_t col) {
+                                 int64_t col, Ahead ahead) {
   if constexpr (rows > 1) {
-    if (count < rows) return rows_of_panel<T, bytes, rows - 1, vectors>(block, row, count, b, col);
+    if (count < rows) {
+      return rows_of_panel<T, bytes, rows - 1, vectors>(block, row, count, b, col, ahead);
+    }
   }
   const T* bias = block.bias ? block.bias + col : nullptr;
   T* c = block.c + row * block.ldc + col;
   const T* a = block.a + row * block.lda;
   constexpr int half = vectors / 2;
   if (half > 0 && block.cols - col <= half * int(bytes / sizeof(T))) {
-    multiply<T, bytes, rows, (half > 0 ? half : 1)>(block, a, b, c, bias, block.cols - col);
+    multiply<T, bytes, rows, (half > 0 ? half : 1)>(block, a, b, c, bias, block.cols - col, ahead);
   } else {
-    multiply<T, bytes, rows, vectors>(block, a, b, c, bias, block.cols - col);
+    multiply<T, bytes, rows, vectors>(block, a, b, c, bias, block.cols - col, ahead);
   }
-}
-
-// Asks for the part of the next panel that belongs to rows [row, row + count) of block.rows, so
-// that all of it is near when its turn comes, and for the tile of C that comes now.
-template <class T>
-[[gnu::always_inline]] static inline void prefetch(const Block<T>& block, int64_t row,
-                                                   int64_t count, const T* b, const T* c) {
-  constexpr int64_t line = 64 / sizeof(T);
-  const int64_t panel = block.k * block.b_step;
-  const T* end = b + block.b_panel + panel * (row + count) / block.rows;
-  const T* next = b + block.b_panel + panel * row / block.rows;
-  for (; next < end; next += line) __builtin_prefetch(next, 0, 2);
-  for (int64_t r = 0; r < count; ++r) __builtin_prefetch(c + (row + r) * block.ldc, 1, 3);
 }
 
 // Panel after panel; all rows pass while a panel is in the first-level cache.
 template <class T, int bytes, int rows, int vectors>
 static void multiply_block(const Block<T>& block) {
   constexpr int width = vectors * bytes / int(sizeof(T));
-  // With few rows a panel is read only once, in order, which needs no help.
-  const bool ahead = block.b_step == width && block.rows > 2 * rows;
   if (block.rows == 1) return strip<T, bytes, 1, vectors, 4>(block);
   if (block.rows == 2) return strip<T, bytes, 2, vectors, 2>(block);
   if (block.rows == 3) return strip<T, bytes, 3, vectors, 2>(block);
+  // Tiles of equal height: a last one of few rows would wait for its own sums.
+  const int64_t tiles = (block.rows + rows - 1) / rows;
+  // While the tiles of a panel are computed, each asks for its share of the next panel: line by
+  // line, since many at once would hold up the loads of the tile.
+  constexpr int64_t panel_bytes = vectors * bytes;
+  const bool share = block.b_step == width && tiles > 1;
   const T* b = block.b;
   for (int64_t col = 0; col < block.cols; col += width) {
+    const T* follows = nullptr;
+    if (share) follows = col + width < block.cols ? b + block.b_panel : block.next ? block.next : b;
     int64_t row = 0;
-    while (row < block.rows) {
-      // A last tile of one or two rows wastes latency: share the last two tiles' rows evenly.
-      const int64_t left = block.rows - row;
-      int64_t count = left < rows ? left : rows;
-      if (left > rows && left - rows <= rows / 3) count = (left + 1) / 2;
-      if (ahead) prefetch(block, row, count, b, block.c + col);
-      rows_of_panel<T, bytes, rows, vectors>(block, row, count, b, col);
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+      const int64_t count = (block.rows - row + tiles - tile - 1) / (tiles - tile);
+      Ahead ahead = Ahead::in_panel(b, block.b_step);
+      if (follows) {
+        const T* from = follows + block.k * width * tile / tiles;
+        ahead = {reinterpret_cast<const char*>(from), (panel_bytes + tiles - 1) / tiles};
+      }
+      T* c = block.c + row * block.ldc + col;
+      for (int64_t r = 0; r < count; ++r) __builtin_prefetch(c + r * block.ldc, 1, 3);
+      rows_of_panel<T, bytes, rows, vectors>(block, row, count, b, col, ahead);
       row += count;
     }
     b += block.b_panel;
