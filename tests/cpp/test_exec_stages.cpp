@@ -18,13 +18,13 @@ void add_positive_body() {
     *c.out<int64_t>(1) = n;
   };
   toy_bodies()["set"] = [](const ToyCall& c) {  // out = ints, int64 or bool
-    for (size_t i = 0; i < c.map.ints.size(); ++i) {
-      if (c.outputs[0].dtype == DType::boolean) c.out<bool>(0)[i] = c.map.ints[i] != 0;
-      else c.out<int64_t>(0)[i] = c.map.ints[i];
+    for (size_t i = 0; i < c.ints.size(); ++i) {
+      if (c.outputs[0].dtype == DType::boolean) c.out<bool>(0)[i] = c.ints[i] != 0;
+      else c.out<int64_t>(0)[i] = c.ints[i];
     }
   };
   toy_bodies()["less"] = [](const ToyCall& c) {  // in0 < ints[0]
-    *c.out<bool>(0) = *c.in<int64_t>(0) < c.map.ints[0];
+    *c.out<bool>(0) = *c.in<int64_t>(0) < c.ints[0];
   };
   toy_bodies()["append"] = [](const ToyCall& c) {  // in0, then float(in1)
     std::memcpy(c.out<float>(0), c.in<float>(0), c.inputs[0].bytes());

@@ -93,7 +93,9 @@ Selection ToyDevice::select(const SelectRequest& r) const {
   if (const auto* map = std::get_if<Map>(&r.prim)) {
     const ToyBody body = toy_bodies().at(map->body);
     selection.workspace = workspace;
-    f = [=, m = *map](const RunArgs& args) { body({inputs, outputs, m, &args}); };
+    std::vector<int64_t> ints;
+    for (const ExprId e : map->ints) ints.push_back(r.numbers[size_t(e)].i);
+    f = [=](const RunArgs& args) { body({inputs, outputs, ints, &args}); };
   } else if (std::holds_alternative<Region>(r.prim)) {
     f = [=, this](const RunArgs& args) {
       {
@@ -193,7 +195,10 @@ void Toy::node(Prim prim, std::vector<ValueId> inputs, std::vector<ValueId> outp
 
 void Toy::map(std::string body, std::vector<ValueId> inputs, std::vector<ValueId> outputs,
               std::vector<int64_t> ints) {
-  node(Map{std::move(body), number(1), std::move(ints), {}}, std::move(inputs), std::move(outputs));
+  std::vector<ExprId> numbers;
+  for (const int64_t n : ints) numbers.push_back(number(n));
+  node(Map{std::move(body), number(1), std::move(numbers), {}}, std::move(inputs),
+       std::move(outputs));
 }
 
 ValueId Toy::region(std::vector<ValueId> inputs) {

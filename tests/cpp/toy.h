@@ -20,7 +20,7 @@ namespace rlx::test {
 // A Map body of the toy device: operands at the dims they were selected for.
 struct ToyCall {
   std::vector<TensorDesc> inputs, outputs;
-  Map map;
+  std::vector<int64_t> ints;
   const RunArgs* args = nullptr;
 
   template <class T>
