@@ -131,8 +131,11 @@ class Queue {
   virtual void begin_recording() = 0;
   virtual std::unique_ptr<Recording> end_recording() = 0;
   virtual void abandon_recording() noexcept = 0;
-  // A node's steps follow, for profilers; null: its last step was put here.
+  // A node's steps follow, for NVIDIA's profilers; null: its last step was put here.
   virtual void name_node(const char*) {}
+  // How long the device works on what is put here between the two, in ns; waits for it.
+  virtual void begin_timing() = 0;
+  virtual int64_t end_timing() = 0;
 };
 
 class Device {

@@ -14,7 +14,8 @@ site=/tmp/rlx_site
 models=${MODELS:-bert_b1_s128,resnet50_b1,gpt2_b1_s512,unet_b1}
 steps=${*:-build doctor tests suite peers}
 python=${PYTHON:-python3}
-export PYTHONUNBUFFERED=1 CUDA_CACHE_DISABLE=1 RLX_CUDA_PTX_CACHE=${RLX_CUDA_PTX_CACHE:-/tmp/rlx_kernels}
+export PYTHONUNBUFFERED=1 CUDA_CACHE_DISABLE=1
+export RLX_CUDA_PTX_CACHE=${RLX_CUDA_PTX_CACHE:-/tmp/rlx_kernels}
 [ -d "$site" ] && export PYTHONPATH=$site
 declare -A result
 

@@ -4,8 +4,12 @@
 #include <cstring>
 #include <utility>
 
+#include "cuda/api/nvtx.h"
+
 namespace rlx::cuda {
 namespace {
+
+using api::Ranges;
 
 // Larger host arrays are copied by the driver, through buffers of its own.
 constexpr size_t largest_staged = size_t{1} << 20, staging_bytes = size_t{4} << 20;
@@ -38,7 +42,9 @@ class StreamQueue final : public Queue {
   ~StreamQueue() override {
     driver_->free_host(random_);
     if (staging_) driver_->free_host(staging_);
-    driver_->free(done_);
+    for (const Event event : {done_, begin_, end_}) {
+      if (event) driver_->free(event);
+    }
     driver_->free(own_);
   }
   StreamQueue(const StreamQueue&) = delete;
@@ -81,6 +87,17 @@ class StreamQueue final : public Queue {
     }
   }
 
+  void name_node(const char* name) override { ranges_.enter(name); }
+  void begin_timing() override {
+    if (!begin_) begin_ = driver_->make_event(true), end_ = driver_->make_event(true);
+    driver_->record(begin_, current_);
+  }
+  int64_t end_timing() override {
+    driver_->record(end_, current_);
+    driver_->synchronize(end_);
+    return int64_t(driver_->milliseconds(begin_, end_) * 1e6);
+  }
+
   void begin_recording() override {
     recorded_on_ = current_;
     use(own_);  // the legacy stream cannot be recorded
@@ -107,6 +124,8 @@ class StreamQueue final : public Queue {
   const Stream own_;
   Stream current_, recorded_on_ = nullptr;
   const Event done_;
+  Event begin_ = nullptr, end_ = nullptr;  // of timed work
+  Ranges ranges_;
   uint64_t* const random_;  // pinned, so that the host sees faults without a copy
   std::byte* staging_ = nullptr;
   size_t staged_ = 0;

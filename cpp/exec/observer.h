@@ -16,7 +16,8 @@ class Observer {
   virtual void begin_stage(const Unit& unit, const PlanPtr& plan) = 0;
   virtual void end_stage() = 0;
   virtual void begin_step() {}
-  virtual void end_step(size_t /*node*/, size_t /*step*/) {}
+  // `device_ns`: what a device that works on its own took; -1: the step was done here.
+  virtual void end_step(size_t /*node*/, size_t /*step*/, int64_t /*device_ns*/) {}
   // All steps of a node are done; `operands` are its inputs, then its outputs.
   virtual void end_node(size_t /*node*/, void* const* /*operands*/) {}
 };

@@ -23,10 +23,11 @@ void Profiler::end_stage() {
   events.push_back({run, stage.plan, -1, 0, int64_t(open_.size()), stage.begin, now()});
 }
 
-void Profiler::end_step(size_t node, size_t step) {
+void Profiler::end_step(size_t node, size_t step, int64_t device_ns) {
   const auto run = int64_t(run_ends.size()), depth = int64_t(open_.size());
+  const int64_t end = device_ns < 0 ? now() : step_begin_ + device_ns;
   events.push_back(
-      {run, open_.back().plan, int64_t(node), int64_t(step), depth, step_begin_, now()});
+      {run, open_.back().plan, int64_t(node), int64_t(step), depth, step_begin_, end});
 }
 
 }  // namespace rlx

@@ -28,7 +28,7 @@ class Profiler final : public Observer {
   void begin_stage(const Unit& unit, const PlanPtr& plan) override;
   void end_stage() override;
   void begin_step() override { step_begin_ = now(); }
-  void end_step(size_t node, size_t step) override;
+  void end_step(size_t node, size_t step, int64_t device_ns) override;
 
   std::vector<Seen> plans;           // by TimedEvent::plan
   std::vector<TimedEvent> events;    // in order of their ends

@@ -126,10 +126,11 @@ void Runner::run_nodes(PlanState& state) {
       for (size_t s = 0; s < selection.steps.size(); ++s) {
         args.state = own.states[s].get();
         if (observer) observer->begin_step();
+        if (observer && queue) queue->begin_timing();
         selection.steps[s].body->run(args);
-        if (observer && queue) queue->synchronize();
-        if (observer) observer->end_step(t, s);
+        if (observer) observer->end_step(t, s, queue ? queue->end_timing() : -1);
       }
+      if (queue) queue->name_node(nullptr);
       if (observer) show_node(*observer, t, args.operands);
       if (check) memory.after(t);
     }

@@ -59,7 +59,7 @@ def python(tmp_path) -> Callable[..., subprocess.CompletedProcess[str]]:
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("CUDA_", "CONDA"))}
         environment |= {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")} | env
         paths = [*map(str, packages), *sys.path]
-        code = f"import sys; sys.path[:0] = {paths!r}\n{code}"
+        code = f"import sys; packages = {paths[:len(packages)]!r}; sys.path[:0] = {paths!r}\n{code}"
         done = subprocess.run([sys.executable, "-c", code], env=environment, text=True,
                               capture_output=True, timeout=120)
         assert fails or done.returncode == 0, done.stderr

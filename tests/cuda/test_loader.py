@@ -12,8 +12,11 @@ CUDNN = """
 extern "C" size_t cudnnGetVersion() { return 91900; }
 extern "C" size_t cudnnGetCudartVersion() { return %d; }
 """
+# NVIDIA's wheels may be installed beside NumPy: their folder is left out once rlx is loaded.
 PROBE = """
-import json, rlx
+import json, os, rlx
+rlx._core
+sys.path[:] = [p for p in sys.path if p in packages or not os.path.isdir(p + "/nvidia")]
 report = rlx._core.cuda_probe()
 report["libraries"] = {row["name"]: row for row in report["libraries"]}
 print(json.dumps(report))

@@ -177,3 +177,24 @@ if pid == 0:
 os.waitpid(pid, 0)
 """)
     assert done.stdout.split() == ["True"]
+
+
+def test_profile_takes_the_gpus_own_times(on_fake_gpu):
+    done, calls = on_fake_gpu("""
+s = rlx.load(model(), device="cuda")
+s.run({"x": x})
+p = s.profile({"x": x}, runs=2)
+print(type(p).__name__)
+""")
+    assert done.stdout.split() == ["Profile"]
+    assert calls["cuEventElapsedTime"] >= 4  # of two steps in two runs
+
+
+@pytest.mark.parametrize("wanted, lines", [("1", 1), ("0", 0)])
+def test_a_library_passed_over_is_said_once(on_fake_gpu, wanted, lines):
+    done, _ = on_fake_gpu("""
+s = rlx.load(model(), device="cuda")
+s.run({"x": x})
+s.run({"x": x[:2]})
+""", RLX_CUDA_LOG_FALLBACK=wanted)
+    assert done.stderr.count("MatMul by a kernel of rlx: cuBLASLt cannot be used") == lines

@@ -2,6 +2,7 @@
 #include "cuda/libs/dnn.h"
 
 #include "cuda/api/loader.h"
+#include "cuda/cache.h"
 
 namespace rlx::cuda {
 namespace {
@@ -47,14 +48,14 @@ std::vector<int64_t> channel_strides(const std::vector<int64_t>& dims) {
   return strides;
 }
 
-std::unique_ptr<DnnRun> build(const DnnFunctions& f, void* handle, const DnnConv& c) {
-  enum : int64_t { x_id = 1, w_id, y_id, bias_id, residual_id, virtual_id };
+enum : int64_t { x_id = 1, w_id, y_id, bias_id, residual_id, virtual_id };
+
+std::unique_ptr<DnnPlan> build(const DnnFunctions& f, void* handle, const DnnConv& c) {
   DnnGraph graph(f, handle);
   const int type = type_of(c.dtype);
   Descriptor& x = graph.tensor(x_id, type, c.x, c.x_strides);
   Descriptor& w = graph.tensor(w_id, type, c.w, c.w_strides);
   Descriptor& y = graph.tensor(y_id, type, c.y, c.y_strides);
-  std::vector<int64_t> ids = {x_id, w_id, y_id};
   int64_t next_id = virtual_id;
   int left = int(c.residual) + int(c.bias) + int(c.relu);
   const auto result = [&]() -> Descriptor& {
@@ -79,19 +80,12 @@ std::unique_ptr<DnnRun> build(const DnnFunctions& f, void* handle, const DnnConv
     at = &next;
   };
   Descriptor* bias = nullptr;
-  if (c.bias) {
-    bias = &graph.tensor(bias_id, type, along_channels(c.y), channel_strides(c.y));
-    ids.push_back(bias_id);
-  }
-  if (c.residual) {
-    follow(dnn::add, &graph.tensor(residual_id, type, c.y, c.y_strides));
-    ids.push_back(residual_id);
-  }
+  if (c.bias) bias = &graph.tensor(bias_id, type, along_channels(c.y), channel_strides(c.y));
+  if (c.residual) follow(dnn::add, &graph.tensor(residual_id, type, c.y, c.y_strides));
   if (bias) follow(dnn::add, bias);
   if (c.relu) follow(dnn::relu, nullptr);
   const bool fused = c.bias || c.residual || c.relu;
-  DnnGraph::Wish wish{.strict = c.dtype == DType::float32 && !c.tf32, .compile = !fused};
-  return std::make_unique<DnnRun>(graph.finish(wish), std::move(ids));
+  return graph.finish({.strict = c.dtype == DType::float32 && !c.tf32, .compile = !fused});
 }
 
 }  // namespace
@@ -102,7 +96,8 @@ Dnn::Dnn(std::shared_ptr<Driver> driver)
         api::loader().get(api::Lib::nvrtc);
         api::loader().get(api::Lib::cublas_lt);
         return api::loader().get(api::Lib::cudnn);
-      }()) {
+      }()),
+      version_(api::loader().get(api::Lib::cudnn).version) {
   driver_->make_current();
   if (const int status = functions_.create(&handle_)) {
     throw Error(ErrorKind::device, "cudnnCreate failed: status " + std::to_string(status));
@@ -123,7 +118,37 @@ std::vector<int64_t> DnnConv::key() const {
 }
 
 std::shared_ptr<const DnnRun> Dnn::convolution(const DnnConv& conv, std::string& reason) {
-  return find(conv, [&] { return build(functions_, handle_, conv); }, reason);
+  std::vector<int64_t> ids = {x_id, w_id, y_id};
+  if (conv.bias) ids.push_back(bias_id);
+  if (conv.residual) ids.push_back(residual_id);
+  return find(conv, ids, [&] { return build(functions_, handle_, conv); }, reason);
+}
+
+Digest Dnn::digest(const std::vector<int64_t>& problem) const {
+  const DeviceInfo& info = driver_->info();
+  Sha256 hash;
+  for (const std::string& text : {std::string("cudnn plan"), version_, info.name,
+                                  std::to_string(api::loader().driver_version())}) {
+    hash.add_text(text);
+  }
+  hash.add(std::as_bytes(std::span(problem)));
+  return hash.finish();
+}
+
+std::unique_ptr<DnnPlan> Dnn::stored(const Digest& key) const {
+  const auto bytes = DiskCache(cache_folder()).read(key);
+  if (!bytes) return nullptr;
+  try {
+    const std::string text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+    return plan_of_text(functions_, handle_, text);
+  } catch (const DnnRefusal&) {
+    return nullptr;  // of a library that only looks the same: made anew
+  }
+}
+
+void Dnn::store(const Digest& key, const DnnPlan& plan) const {
+  const std::string text = text_of_plan(functions_, plan);
+  if (!text.empty()) DiskCache(cache_folder()).write(key, std::as_bytes(std::span(text)));
 }
 
 void Dnn::run(const DnnRun& run, std::span<void* const> addresses, void* workspace,

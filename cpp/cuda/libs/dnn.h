@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "backend.h"
+#include "core/sha256.h"
 #include "cuda/libs/dnn_graph.h"
 
 namespace rlx::cuda {
@@ -61,10 +62,15 @@ class Dnn {
  private:
   const std::shared_ptr<Driver> driver_;
   template <class Problem, class Build>
-  std::shared_ptr<const DnnRun> find(const Problem& problem, const Build& build,
-                                     std::string& reason);
+  std::shared_ptr<const DnnRun> find(const Problem& problem, const std::vector<int64_t>& ids,
+                                     const Build& build, std::string& reason);
+  // Plans that were compiled at run time, from one process to the next.
+  std::unique_ptr<DnnPlan> stored(const Digest& key) const;
+  void store(const Digest& key, const DnnPlan& plan) const;
+  Digest digest(const std::vector<int64_t>& problem) const;
 
   const DnnFunctions functions_;
+  const std::string version_;
   std::mutex mutex_;      // one handle, whose stream changes
   void* handle_ = nullptr;
   // Layers repeat, and a plan takes up to a second: those in use serve all of them.
@@ -73,14 +79,20 @@ class Dnn {
 
 // The plan for a problem that is in use already, or a new one; null when it is refused.
 template <class Problem, class Build>
-std::shared_ptr<const DnnRun> Dnn::find(const Problem& problem, const Build& build,
-                                        std::string& reason) {
+std::shared_ptr<const DnnRun> Dnn::find(const Problem& problem, const std::vector<int64_t>& ids,
+                                        const Build& build, std::string& reason) {
   const std::lock_guard lock(mutex_);
   auto& held = plans_[problem.key()];
   if (auto found = held.lock()) return found;
   driver_->make_current();
   try {
-    std::shared_ptr<const DnnRun> made = build();
+    const Digest key = digest(problem.key());
+    std::unique_ptr<DnnPlan> plan = stored(key);
+    if (!plan) {
+      plan = build();
+      if (plan->compiled) store(key, *plan);
+    }
+    const auto made = std::make_shared<const DnnRun>(std::move(plan), ids);
     held = made;
     return made;
   } catch (const DnnRefusal& refusal) {

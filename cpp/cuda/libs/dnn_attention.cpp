@@ -182,20 +182,19 @@ std::vector<int64_t> DnnAttention::key() const {
 }
 
 std::shared_ptr<const DnnRun> Dnn::attention(const DnnAttention& a, std::string& reason) {
+  const int type = a.dtype == DType::float16    ? dnn::data_half
+                   : a.dtype == DType::bfloat16 ? dnn::data_bfloat16
+                                                : dnn::data_float;
+  std::vector<int64_t> ids = {q_id, k_id, v_id, y_id, scale_id};
+  if (!a.bias.empty()) ids.push_back(bias_id);
+  if (a.causal) ids.push_back(infinity_id);
+  // In float32 the one operation's engine reads memory that is not its own.
+  const bool one = a.bias.empty() && !a.causal && type != dnn::data_float;
   const auto build = [&] {
-    const int type = a.dtype == DType::float16    ? dnn::data_half
-                     : a.dtype == DType::bfloat16 ? dnn::data_bfloat16
-                                                  : dnn::data_float;
-    std::vector<int64_t> ids = {q_id, k_id, v_id, y_id, scale_id};
-    // In float32 the one operation's engine reads memory that is not its own.
-    if (a.bias.empty() && !a.causal && type != dnn::data_float) {
-      return std::make_unique<DnnRun>(one_operation(functions_, handle_, a, type), ids);
-    }
-    if (!a.bias.empty()) ids.push_back(bias_id);
-    if (a.causal) ids.push_back(infinity_id);
-    return std::make_unique<DnnRun>(Composition(functions_, handle_, a, type).build(), ids);
+    return one ? one_operation(functions_, handle_, a, type)
+               : Composition(functions_, handle_, a, type).build();
   };
-  return find(a, build, reason);
+  return find(a, ids, build, reason);
 }
 
 }  // namespace rlx::cuda

@@ -10,7 +10,8 @@ namespace {
 constexpr int pointwise_mode = 0, pointwise_precision = 1;
 constexpr int heuristic_mode = 200, heuristic_graph = 201, heuristic_results = 202;
 constexpr int config_engine = 300;
-constexpr int plan_handle = 400, plan_config = 401, plan_workspace = 402;
+constexpr int plan_handle = 400, plan_config = 401, plan_workspace = 402,
+              plan_text = 405;
 constexpr int operation_pointwise = 750, operation_x = 751, operation_b = 752, operation_y = 753;
 constexpr int graph_handle = 800, graph_operations = 801;
 constexpr int tensor_alignment = 900, tensor_type = 901, tensor_dims = 902, tensor_strides = 903,
@@ -168,6 +169,29 @@ std::unique_ptr<DnnPlan> DnnGraph::finish(const Wish& wish) {
     }
   }
   throw DnnRefusal{"cuDNN has no engine for it"};
+}
+
+std::string text_of_plan(const DnnFunctions& f, const DnnPlan& plan) {
+  int64_t size = 0;
+  if (f.get(plan.plan, plan_text, dnn::text, 0, &size, nullptr) != 0 || size <= 0) return "";
+  std::string text(size_t(size), '\0');
+  if (f.get(plan.plan, plan_text, dnn::text, size, &size, text.data()) != 0) return "";
+  return text;
+}
+
+std::unique_ptr<DnnPlan> plan_of_text(const DnnFunctions& f, void* handle,
+                                      const std::string& text) {
+  auto made = std::make_unique<DnnPlan>();
+  Descriptor& plan = made->parts.emplace_back(f, dnn::execution_plan);
+  plan.set(plan_handle, dnn::handle, handle);
+  plan.set(plan_text, dnn::text, int64_t(text.size()), text.data());
+  plan.finalize();
+  int64_t workspace = 0, count = 0;
+  f.get(plan.raw(), plan_workspace, dnn::int64, 1, &count, &workspace);
+  made->workspace = size_t(workspace);
+  made->plan = plan.raw();
+  made->compiled = true;
+  return made;
 }
 
 }  // namespace rlx::cuda

@@ -40,7 +40,8 @@ enum Kind { pointwise = 0, convolution = 1, engine = 2, engine_config = 3, heuri
             matmul_operation = 19, reduction = 21, reduction_operation = 22, sdpa_operation = 41 };
 enum Type { handle = 0, data_type = 1, boolean = 2, int64 = 3, float32 = 4, float64 = 5,
             pointer = 6, convolution_mode = 7, heuristic_mode = 8, numerical_note = 11,
-            pointwise_mode = 14, descriptor = 15, reduction_operator = 18, behaviour_note = 19 };
+            pointwise_mode = 14, descriptor = 15, reduction_operator = 18, behaviour_note = 19,
+            text = 24 };
 enum DataType { data_float = 0, data_double = 1, data_half = 2, data_int8 = 3, data_int32 = 4,
                 data_bfloat16 = 9, data_int64 = 10, data_boolean = 11 };
 enum Pointwise { add = 0, mul = 1, relu = 100 };
@@ -112,5 +113,11 @@ class DnnGraph {
   std::unique_ptr<DnnPlan> plan_;
   std::vector<void*> operations_;
 };
+
+// A plan as text, compiled code and all; empty when cuDNN has none for it.
+std::string text_of_plan(const DnnFunctions& functions, const DnnPlan& plan);
+// The plan of such a text, without compiling; throws DnnRefusal.
+std::unique_ptr<DnnPlan> plan_of_text(const DnnFunctions& functions, void* handle,
+                                      const std::string& text);
 
 }  // namespace rlx::cuda

@@ -3,6 +3,7 @@
 
 #include "cuda/libs/dnn.h"
 #include "cuda/libs/libraries.h"
+#include "cuda/select/fallback.h"
 #include "cuda/select/select.h"
 #include "program/scalar_op.h"
 
@@ -121,6 +122,7 @@ Selection select_attention(const Attention& prim, const SelectRequest& request,
       if (auto found = by_library(prim, request, *library, refusal)) return std::move(*found);
     }
   }
+  log_fallback("Attention", refusal);
   Selection selection = select_attention_kernel(prim, request, tools);
   selection.reason = refusal + (selection.reason.empty() ? "" : "; " + selection.reason);
   return selection;

@@ -2,6 +2,7 @@
 // of our own. Each rung left out says why.
 #include "cuda/libs/dnn.h"
 #include "cuda/libs/libraries.h"
+#include "cuda/select/fallback.h"
 #include "cuda/select/select.h"
 #include "plan/compose.h"
 #include "plan/epilogue.h"
@@ -104,6 +105,7 @@ class ConvSelect {
     } else if (Dnn* library = tools_.libraries ? tools_.libraries->dnn(refusal) : nullptr) {
       if (auto found = by_library(*library, refusal)) return std::move(*found);
     }
+    log_fallback("Conv", refusal);
     Selection selection = select_conv_kernel(prim_, request_, tools_);
     selection.reason = refusal + (selection.reason.empty() ? "" : "; " + selection.reason);
     return selection;

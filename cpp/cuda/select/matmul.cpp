@@ -5,6 +5,7 @@
 
 #include "cuda/libs/blas_lt.h"
 #include "cuda/libs/libraries.h"
+#include "cuda/select/fallback.h"
 #include "cuda/select/select.h"
 #include "plan/compose.h"
 #include "plan/epilogue.h"
@@ -100,6 +101,7 @@ class MatMulSelect {
     } else if (BlasLt* library = tools_.libraries ? tools_.libraries->blas_lt(refusal) : nullptr) {
       if (auto found = by_library(*library, refusal)) return std::move(*found);
     }
+    log_fallback("MatMul", refusal);
     Selection selection = select_matmul_kernel(prim_, request_, tools_);
     selection.reason = refusal + (selection.reason.empty() ? "" : "; " + selection.reason);
     return selection;

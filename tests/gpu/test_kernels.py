@@ -1,0 +1,16 @@
+"""The kernels' cases of tests/emu, on a real GPU."""
+
+import pytest
+
+from rlx import _core
+from tests.emu import test_kernels as emulated
+
+
+@pytest.fixture(scope="module")
+def device(gpu):
+    return _core.make_device(gpu, False)
+
+
+@pytest.mark.parametrize("case", emulated.CASES, ids=lambda c: f"{c.kernels[0]}: {c.name}")
+def test_against_the_reference(case, device):
+    emulated.test_against_the_reference(case, device)

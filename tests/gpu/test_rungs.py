@@ -1,0 +1,123 @@
+"""Each rung of products and convolutions on a GPU, forced, against float64."""
+
+import numpy as np
+from onnx import helper, numpy_helper
+import pytest
+
+import rlx
+from tests.tolerance import assert_network_output
+
+ACTIVATIONS = {
+    "none": lambda x: x,
+    "relu": lambda x: np.maximum(x, 0),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+}
+# FEATURES' worked examples (m, k, n), smaller where the depth is not the point.
+SHAPES = [(256, 512, 1024), (1, 3, 2), (7, 33, 65), (128, 768, 3072)]
+RUNGS = ["", "cublaslt", "cublaslt + region", "kernel"]
+
+
+def model(nodes, inputs, constants, dtype):
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info(n, kind, s) for n, s in inputs.items()],
+        [helper.make_tensor_value_info("y", kind, None)],
+        [numpy_helper.from_array(c.astype(dtype), n) for n, c in constants.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def activation(name, x, y):
+    if name == "none":
+        return [helper.make_node("Identity", [x], [y])]
+    if name == "relu":
+        return [helper.make_node("Relu", [x], [y])]
+    return [helper.make_node("Sigmoid", [x], ["s"]), helper.make_node("Mul", [x, "s"], [y])]
+
+
+def random(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("rung", RUNGS)
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("m, k, n", SHAPES)
+def test_products(gpu, dtype, rung, name, m, k, n):
+    w, b, x = random(k, n, seed=1) / np.sqrt(k), random(n, seed=2), random(m, k, seed=3)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]),
+             helper.make_node("Add", ["p", "b"], ["q"]), *activation(name, "q", "y")]
+    session = rlx.load(model(nodes, {"x": ["m", k]}, {"w": w, "b": b}, dtype), device=gpu,
+                       tf32=False, force=rung)
+    x, w, b = (v.astype(dtype).astype(np.float64) for v in (x, w, b))
+    truth = ACTIVATIONS[name](x @ w + b)
+    for _ in range(3):
+        found = session.run({"x": x.astype(dtype)})["y"]
+        assert_network_output(found, truth, dtype, "y")
+    used = session.explain()[0]["rung"]
+    assert used.startswith("cublaslt") or rung in ("", "kernel") or not used.startswith("cudnn")
+
+
+def convolve(x, w, b, stride, pad, groups):
+    n, c, h, wd = x.shape
+    m, cg, r, s = w.shape
+    x = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    oh, ow = (h + 2 * pad - r) // stride + 1, (wd + 2 * pad - s) // stride + 1
+    y = np.zeros((n, m, oh, ow))
+    for g in range(groups):
+        xs, ws = x[:, g * cg:(g + 1) * cg], w[g * (m // groups):(g + 1) * (m // groups)]
+        for i in range(r):
+            for j in range(s):
+                window = xs[:, :, i:i + stride * oh:stride, j:j + stride * ow:stride]
+                y[:, g * (m // groups):(g + 1) * (m // groups)] += np.einsum(
+                    "nchw,mc->nmhw", window, ws[:, :, i, j])
+    return y + b[:, None, None]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("rung", ["", "cudnn", "cudnn + region", "kernel"])
+@pytest.mark.parametrize("channels, filters, size, kernel, stride, groups", [
+    (16, 32, 14, 3, 1, 1), (3, 16, 33, 7, 2, 1), (32, 32, 14, 3, 1, 32), (8, 24, 9, 1, 1, 1),
+    (24, 48, 12, 5, 2, 3),
+])
+@pytest.mark.parametrize("residual", [False, True])
+def test_convolutions(gpu, dtype, rung, channels, filters, size, kernel, stride, groups, residual):
+    w = random(filters, channels // groups, kernel, kernel, seed=1) / kernel
+    b, x = random(filters, seed=2), random(2, channels, size, size, seed=3)
+    pad = kernel // 2
+    out = (size + 2 * pad - kernel) // stride + 1
+    z = random(2, filters, out, out, seed=4)
+    conv = helper.make_node("Conv", ["x", "w", "b"], ["c"], strides=[stride] * 2, pads=[pad] * 4,
+                            group=groups)
+    last = [helper.make_node("Add", ["c", "z"], ["a"]), helper.make_node("Relu", ["a"], ["y"])]
+    nodes = [conv, *(last if residual else [helper.make_node("Relu", ["c"], ["y"])])]
+    given = {"x": [2, channels, size, size]} | ({"z": list(z.shape)} if residual else {})
+    session = rlx.load(model(nodes, given, {"w": w, "b": b}, dtype), device=gpu, tf32=False,
+                       force=rung)
+    x, w, b, z = (v.astype(dtype).astype(np.float64) for v in (x, w, b, z))
+    truth = np.maximum(convolve(x, w, b, stride, pad, groups) + (z if residual else 0), 0)
+    feeds = {"x": x.astype(dtype)} | ({"z": z.astype(dtype)} if residual else {})
+    for _ in range(3):
+        assert_network_output(session.run(feeds)["y"], truth, dtype, "y")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("rung", ["", "cudnn", "kernel"])
+@pytest.mark.parametrize("queries, keys, mask", [(64, 64, False), (1, 96, False), (48, 80, True)])
+def test_attention(gpu, dtype, rung, queries, keys, mask):
+    heads, depth = 4, 64
+    q, k, v = (random(2, heads, n, depth, seed=s) for s, n in enumerate((queries, keys, keys)))
+    m = np.where(random(2, 1, 1, keys, seed=9) > 0.5, -1e4, 0.0)
+    inputs = {"q": q, "k": k, "v": v} | ({"m": m} if mask else {})
+    node = helper.make_node("Attention", list(inputs), ["y"])
+    graph = model([node], {n: list(a.shape) for n, a in inputs.items()}, {}, dtype)
+    graph.opset_import[0].version = 23
+    session = rlx.load(graph, device=gpu, tf32=False, force=rung)
+    feeds = {n: a.astype(dtype) for n, a in inputs.items()}
+    q, k, v = (feeds[n].astype(np.float64) for n in "qkv")
+    scores = q @ k.swapaxes(2, 3) / np.sqrt(depth) + (feeds["m"].astype(float) if mask else 0)
+    scores = np.exp(scores - scores.max(-1, keepdims=True))
+    truth = scores / scores.sum(-1, keepdims=True) @ v
+    for _ in range(3):
+        assert_network_output(session.run(feeds)["y"], truth, dtype, "y")
+
+
