@@ -143,6 +143,18 @@ def test_runtime_sizes_are_compared(verify, tmp_path):
     assert verify(tmp_path / "m.onnx", "--input", "x=[0, 1, 0, 2]", code=0)["right"]
 
 
+def test_host_steps_and_text_are_compared(verify, tmp_path):
+    text = onnx.TensorProto.STRING
+    made = model([node("StringConcat", "x x", "t"), node("Equal", "t u", "e"),
+                  node("Cast", "e", "y", to=F)],
+                 [value("x", text, ["n"]), value("u", text, ["n"])],
+                 [value("t", text, ["n"]), value("y", F, ["n"])], opset=20)
+    onnx.save(made, tmp_path / "m.onnx")
+    found = verify(tmp_path / "m.onnx", "--input", 'x=["a", "b"]', "--input", 'u=["aa", "b"]',
+                   code=0)
+    assert [o["name"] for o in found["outputs"]] == ["t", "y"]
+
+
 def test_tolerance(verify, mlp):
     assert not verify(mlp, "--tolerance", "1e-12", code=1)["right"]
 

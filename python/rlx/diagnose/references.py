@@ -12,8 +12,9 @@ import numpy as np
 from rlx.diagnose.compare import ALONE, Difference, difference
 from rlx.emit.schedule import schedule
 from rlx.errors import UnsupportedError
+from rlx.host import function_of
 from rlx.ir.evaluate import Evaluator
-from rlx.ir.graph import Graph, If, Loop, Node, Scan
+from rlx.ir.graph import Graph, Host, If, Loop, Node, Scan
 from rlx.ir.reference import REFERENCES
 
 Place = tuple[str, int, int]  # path of the subgraph, stage, node: as Executable.capture names them
@@ -55,15 +56,30 @@ def _places(graph: Graph, path: str) -> Iterator[tuple[Place, Node]]:
             yield from _places(prim.body, f"{inner} / ")
 
 
-class Whole(Evaluator):
+class _Float64(Evaluator):
+    """Evaluates in float64; host steps run their function, which is its own reference."""
+
+    def __init__(self, advance: Callable[..., None]):
+        super().__init__(double=True)
+        self.advance = advance
+
+    def primitive(self, node: Node, inputs: list, number: Any) -> list:
+        if not isinstance(node.prim, Host):
+            return super().primitive(node, inputs, number)
+        results = function_of(node.prim.function, dict(node.prim.attributes))(*inputs)
+        several = isinstance(results, (tuple, list)) and len(node.outputs) != 1
+        return list(results) if several else [results]
+
+
+class Whole(_Float64):
     """Evaluates a graph in float64 and keeps the values of some names, one for each turn.
 
     What has no reference (random numbers) is taken from the run, by the name of its output.
     """
 
     def __init__(self, wanted: set[str], run: list[Given], advance: Callable[..., None]):
-        super().__init__(double=True)
-        self.wanted, self.advance = wanted, advance
+        super().__init__(advance)
+        self.wanted = wanted
         self.values: dict[str, list[Any]] = {}
         self.unchecked: set[str] = set()  # operators without a reference
         self.drawn = {v.name: x for given in run if type(given.node.prim) not in REFERENCES
@@ -78,7 +94,8 @@ class Whole(Evaluator):
 
     def primitive(self, node: Node, inputs: list, number: Any) -> list:
         names = [v.name for v in node.outputs if v is not None]
-        if type(node.prim) not in REFERENCES and all(name in self.drawn for name in names):
+        drawn = type(node.prim) not in REFERENCES and not isinstance(node.prim, Host)
+        if drawn and all(name in self.drawn for name in names):
             self.unchecked.add(node.origin.op)
             return [None if v is None else self.enter(v, self.drawn[v.name])
                     for v in node.outputs]
@@ -93,13 +110,12 @@ class Alone:
     difference: Difference
 
 
-class Replay(Evaluator):
+class Replay(_Float64):
     """Evaluates each primitive on the inputs that it had in the run, and goes on with what the
     run gave: an error is seen where it is made, and nowhere after it."""
 
     def __init__(self, run: list[Given], advance: Callable[..., None]):
-        super().__init__(double=True)
-        self.advance = advance
+        super().__init__(advance)
         self.wrong: list[Alone] = []
         self.given: dict[int, deque[list[Any]]] = {}
         for given in run:
@@ -107,6 +123,8 @@ class Replay(Evaluator):
 
     def primitive(self, node: Node, inputs: list, number: Any) -> list:
         self.advance()
+        if isinstance(node.prim, Host):
+            return super().primitive(node, inputs, number)
         given = self.given[id(node)].popleft()
         try:
             expected = super().primitive(node, inputs, number)
