@@ -8,7 +8,7 @@ foreach(room core program plan exec cpu cuda)
 endforeach()
 
 # The emulator is for tests: it reads the sources in place and needs the build's compiler.
-if(RLX_TESTS)
+if(RLX_EMULATOR)
   file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cpp/emu/*.cpp")
   list(APPEND sources ${files})
   set_property(SOURCE ${files} APPEND PROPERTY COMPILE_DEFINITIONS

@@ -128,6 +128,7 @@ extern "C" __global__ void __launch_bounds__(threads) attention(const Attention 
   __shared__ float ks[tile * (slice + 1)];
   __shared__ float vs[tile * RLX_VALUE_SLICE];
   const Place at = place_of(p);
+  if (at.image >= p.batch) return;
   const long long kv_head = at.head / (p.heads / p.kv_heads);
   const S* q = static_cast<const S*>(p.q) + (at.image * p.q_strides.batch +
                                              at.head * p.q_strides.head +

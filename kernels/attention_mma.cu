@@ -173,6 +173,7 @@ extern "C" __global__ void __launch_bounds__(threads) attention_mma(const Attent
   rest /= row_blocks;
   const Place at = {(long long)(rest / p.heads), (long long)(rest % p.heads),
                     first + rlx::warp_id() * 16 + rlx::lane_id() / 4};
+  if (at.image >= p.batch) return;
   const long long kv_head = at.head / (p.heads / p.kv_heads);
   const S* q = static_cast<const S*>(p.q) +
                (at.image * p.q_strides.batch + at.head * p.q_strides.head);

@@ -30,6 +30,7 @@ RLX_FN Index step_at(const rlx::params::Cumulate& p, Index i) {
 extern "C" __global__ void __launch_bounds__(RLX_BLOCK) cumulate(const rlx::params::Cumulate p) {
   constexpr int warps = RLX_BLOCK / rlx::warp_size;
   __shared__ State parts[warps];
+  if (rlx::block_rank() >= (unsigned long long)(p.outer)) return;
   const Index first = Index(rlx::block_rank()) * Index(p.length), length = Index(p.length);
   State before = Sum::start();  // of all earlier pieces
   for (Index piece = 0; piece < length; piece += RLX_BLOCK) {

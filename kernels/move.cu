@@ -40,6 +40,7 @@ extern "C" __global__ void __launch_bounds__(256) move(const rlx::params::Move p
   const Index left = (rest - tiles * across) * tile;
   rest = tiles / down;
   const Index top = (tiles - rest * down) * tile;
+  if (rest >= Index(p.count) / (height * width)) return;
   Index from = 0, to = 0;
 #pragma unroll
   for (int k = last - 2; k >= 0; --k) {

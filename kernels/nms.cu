@@ -48,6 +48,7 @@ RLX_FN Best better(Best a, Best b) {
 extern "C" __global__ void __launch_bounds__(threads) nms(const rlx::params::Nms p) {
   __shared__ Best parts[threads / rlx::warp_size];
   const long long task = (long long)(rlx::block_rank()), n = p.box_count;
+  if (task >= p.batches * p.classes) return;
   const float* boxes = p.boxes + task / p.classes * n * 4;
   const float* scores = p.scores + task * n;
   unsigned char* state = p.state + task * n;

@@ -155,6 +155,7 @@ extern "C" __global__ void __launch_bounds__(RLX_BLOCK) recurrent(const Recurren
   const long long n = p.hidden;
   const int direction = int(rlx::block_rank() % p.directions);
   const long long b = (long long)(rlx::block_rank() / p.directions);
+  if (b >= p.batch) return;
   const Row row = row_of(p, direction, b);
   const long long state_at = (p.batchwise ? b * p.directions + direction
                                           : direction * p.batch + b) * n;

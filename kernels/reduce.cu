@@ -70,6 +70,7 @@ extern "C" __global__ void __launch_bounds__(256) reduce(const rlx::params::Redu
   const Index blocks = (Index(p.kept) + width - 1) / width;
   const Index task = Index(rlx::block_rank());
   const Index split = task / blocks;
+  if (split >= Index(p.splits)) return;
   const Index kept = (task - split * blocks) * width + threadIdx.x;
   State state = Reducer::start();
   if (kept < Index(p.kept)) {

@@ -87,6 +87,7 @@ extern "C" __global__ void __launch_bounds__(RLX_BLOCK) softmax(const rlx::param
 extern "C" __global__ void __launch_bounds__(RLX_BLOCK) softmax(const rlx::params::Softmax p) {
   constexpr int vector = RLX_VECTOR;
   __shared__ Sum parts[RLX_BLOCK / rlx::warp_size];
+  if (rlx::block_rank() >= (unsigned long long)(p.outer)) return;
   const Index first = Index(rlx::block_rank()) * Index(p.length), length = Index(p.length);
   Sum all = {rlx::lowest_value<T>(), T(0)};
   for (Index i = threadIdx.x * vector; i < length; i += RLX_BLOCK * vector) {

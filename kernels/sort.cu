@@ -49,6 +49,7 @@ extern "C" __global__ void __launch_bounds__(RLX_PADDED / 2) sort(const rlx::par
   constexpr unsigned padded = RLX_PADDED;
   __shared__ Key keys[padded];
   __shared__ unsigned places[padded];
+  if (rlx::block_rank() >= Index(p.outer) * Index(p.inner)) return;
   const Line line = line_of(p, rlx::block_rank());
   for (unsigned i = threadIdx.x; i < padded; i += padded / 2) {
     const bool inside = i < p.length;

@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 
+from rlx import _core
+from rlx.errors import DeviceError
 from rlx.ir.prims import AxisMap, MovePart, Region, RegionOp
 from rlx.ir.types import DType, TensorType
 
@@ -22,6 +25,14 @@ class Case:
     outputs: list
     what: str = "exact"
     in_place: bool = False
+
+
+def emulated(name: str):
+    """The emulated device of that name; skips where the build has none."""
+    try:
+        return _core.make_device(name)
+    except DeviceError:
+        pytest.skip("this build has no emulator: configure with -DRLX_EMULATOR=ON")
 
 
 def values(shape, dtype: DType = F32, seed: int = 0, scale: float = 1.0) -> np.ndarray:

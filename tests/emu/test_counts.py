@@ -5,12 +5,11 @@ from onnx import helper
 import pytest
 
 import rlx
-from rlx import _core
 from rlx.errors import InputError
 from rlx.ir.prims import Gather, NonMaxSuppression
 from rlx.ir.reference.order import non_max_suppression
 from rlx.ir.types import dtype_of
-from tests.emu.case import F32, typed, values
+from tests.emu.case import F32, emulated, typed, values
 from tests.kernels.run_prim import run_prim
 from tests.tolerance import tolerance
 
@@ -20,6 +19,7 @@ DEVICES = ["emu", "emu:descending"]
 
 @pytest.fixture(params=DEVICES)
 def device(request):
+    emulated(request.param)
     return request.param
 
 
@@ -93,7 +93,7 @@ def test_unseeded_draws_differ(device):
 
 
 def test_a_bad_index_is_reported_and_harmless(device):
-    made = _core.make_device(device)
+    made = emulated(device)
     for _ in range(2):
         with pytest.raises(InputError, match="index"):
             run_prim(Gather("axis"), [values((4, 3)), np.array([0, 4])], [typed(F32, 2, 3)],

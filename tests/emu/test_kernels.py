@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlx import _core
 from rlx.ir.reference import REFERENCES
 from tests.emu import cases_elementwise, cases_products
+from tests.emu.case import emulated
 from tests.emu.test_counts import KERNELS as COUNTED
 from tests.kernels.run_prim import run_prim
 from tests.tolerance import tolerance
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module", params=["emu", "emu:descending"])
 def device(request):
-    return _core.make_device(request.param)
+    return emulated(request.param)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.kernels[0]}: {c.name}")

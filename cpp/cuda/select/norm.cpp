@@ -169,11 +169,11 @@ Selection select_norm(const Norm& prim, const SelectRequest& request, const Tool
   const DType statistic = wanted(1)   ? request.outputs[1].dtype
                           : wanted(2) ? request.outputs[2].dtype : DType::float32;
   const int64_t runs = ceil_div(rows.length, vector);
-  const int threads = runs <= 32 * 4 && rows.rows >= 64 ? 32 : runs <= 4096 ? 256 : 1024;
+  const int threads = row_threads(tools, rows.rows, runs);
   int held = 1;
   while (int64_t(held) * threads < runs) held *= 2;
   if (held * vector > 32) held = 0;
-  const int block = std::max(threads, 128);
+  const int block = std::max(threads, 128);  // several rows of a warp each, or one
   KernelSpec kernel{"kernels/norm.cu", "normalise",
                     {define("RLX_THREADS", threads), define("RLX_BLOCK", block),
                      define("RLX_VECTOR", vector), define("RLX_HELD", held),

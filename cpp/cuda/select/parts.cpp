@@ -4,7 +4,7 @@
 namespace rlx::cuda {
 
 LaunchShape blocks_of(int64_t blocks, int threads, size_t shared) {
-  constexpr int64_t row = int64_t{1} << 30;
+  constexpr int64_t row = (int64_t{1} << 31) - 1;  // kernels leave out blocks behind the last
   LaunchShape shape;
   shape.block.x = uint32_t(threads);
   shape.grid.x = uint32_t(std::clamp<int64_t>(blocks, 1, row));
@@ -14,8 +14,18 @@ LaunchShape blocks_of(int64_t blocks, int threads, size_t shared) {
 }
 
 LaunchShape walk_of(const Tools& tools, int64_t items, int threads) {
-  const int64_t most = int64_t(tools.driver.info().multiprocessors) * 32;
+  const int64_t processors = tools.driver.info().multiprocessors, most = processors * 32;
+  while (threads > 64 && ceil_div(items, threads) < 2 * processors) threads /= 2;
   return blocks_of(std::min(ceil_div(items, threads), most), threads);
+}
+
+int row_threads(const Tools& tools, int64_t rows, int64_t runs) {
+  const int64_t wanted = int64_t(tools.driver.info().multiprocessors) * 512;
+  for (int threads : {32, 128, 256, 512}) {
+    const bool fills = rows * threads >= wanted || threads >= runs;
+    if (fills && runs <= int64_t(threads) * 4) return threads;
+  }
+  return 1024;
 }
 
 AxisView view_of(const Dims& shape, size_t axis) {

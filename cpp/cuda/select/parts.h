@@ -15,8 +15,11 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Blocks in a row that kernels read by block_rank(): more than 2^31 - 1 go on along y.
 LaunchShape blocks_of(int64_t blocks, int threads, size_t shared = 0);
-// For kernels that walk over `items` in steps of the whole grid.
+// For kernels that walk over `items` in steps of the whole grid, with any number of threads.
 LaunchShape walk_of(const Tools& tools, int64_t items, int threads = 256);
+// How many threads share a row of `runs` vectors: a warp when there are rows enough to fill the
+// card, a block of up to 1024 when rows are few or long.
+int row_threads(const Tools& tools, int64_t rows, int64_t runs);
 
 // Sets the Region's parameters and where its pointers come from: source(load index or -1 - result).
 template <class Params>

@@ -27,11 +27,11 @@ Selection select_softmax(const Softmax& prim, const SelectRequest& request, cons
   int vector = fitting_vector(source.source.vector, view.length);
   while (vector * int(size_of(y.dtype)) > 16) vector /= 2;
   const int64_t runs = ceil_div(view.length, vector);
-  const int threads = runs <= 32 * 8 ? 32 : 256;
+  const int threads = row_threads(tools, view.outer, runs);
   int held = 1;
   while (int64_t(held) * threads < runs) held *= 2;
   const int form = view.inner > 1 ? 2 : held * vector <= 32 ? 0 : 1;
-  const int block = form == 1 ? 512 : threads == 32 ? 128 : 256;
+  const int block = form == 1 ? 512 : std::max(threads, 128);
   KernelSpec kernel{"kernels/softmax.cu", "softmax",
                     {define("RLX_FORM", form), define("RLX_LOG", prim.log),
                      define("RLX_OUT", storage_name(y.dtype)), define("RLX_THREADS", threads),
