@@ -7,7 +7,7 @@
 
 namespace rlx::map {
 
-inline constexpr int nearest_channels = 8;  // channels of an item
+inline constexpr int nearest_channels = 16;  // channels of an item
 
 // The flat place in an image that a grid entry means, or -1.
 template <class W> RLX_FN long long nearest_place(const params::Map& p, long long entry) {

@@ -7,7 +7,7 @@
 
 namespace rlx::map {
 
-inline constexpr int grid_channels = 8;  // channels of an item
+inline constexpr int grid_channels = 16;  // channels of an item
 
 template <class T, int points, int most>
 RLX_FN void grid_interpolate(const params::Map& p, long long item) {

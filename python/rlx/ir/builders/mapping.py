@@ -10,7 +10,7 @@ from rlx.ir.prims import Fft, Map
 from rlx.ir.types import DType, TensorType
 
 PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
-CHANNELS = 8      # of an item of roi_align, grid_sample and grid_nearest
+GRID_CHANNELS, ROI_CHANNELS = 16, 8  # of an item of grid_sample, grid_nearest; roi_align
 COL2IM_RUN, FRAME_RUN, STATE_COLUMNS = 32, 64, 8
 COL2IM_AXES, DEFORM_AXES, GRID_AXES = 4, 3, 3
 
@@ -71,7 +71,7 @@ class MappingBuilder(CoreBuilder):
             body = "grid_nearest"
         else:
             body, options = "grid_sample", ({"linear": 2, "cubic": 4}[mode], *options)
-        items = (x.shape[0], _runs(x.shape[1], CHANNELS), *grid.shape[1:-1])
+        items = (x.shape[0], _runs(x.shape[1], GRID_CHANNELS), *grid.shape[1:-1])
         return self.map(body, [x, grid], [TensorType(x.dtype, shape)], items, ints=options)[0]
 
     def _image(self, x: Value) -> None:
@@ -92,7 +92,7 @@ class MappingBuilder(CoreBuilder):
         """RoiAlign with bins of `size`; indices are int64."""
         self._regions(x, rois, 4, indices)
         shape = (rois.shape[0], x.shape[1], *size)
-        items = (rois.shape[0], _runs(x.shape[1], CHANNELS), *size)
+        items = (rois.shape[0], _runs(x.shape[1], ROI_CHANNELS), *size)
         return self.map("roi_align", [x, rois, indices], [TensorType(x.dtype, shape)], items,
                         floats=(scale,), ints=(samples, int(maximum), int(half_pixel)))[0]
 
