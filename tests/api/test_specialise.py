@@ -134,6 +134,21 @@ def test_outputs_that_are_inputs_initializers_and_repeated():
         assert x[0] == 5, "an output shares the caller's memory"
 
 
+def test_a_dim_assumed_equal_to_one_that_is_a_number():
+    """x is taken to be as long as y, and y must be as long as w: an x of 1 broadcasts still."""
+    w = np.ones((5, 3), np.float32)
+    both = model([node("Add", "x y", "s"), node("MatMul", "y w", "p")],
+                 [value("x", F, ["a"]), value("y", F, ["m", "b"])], [value("s"), value("p")],
+                 {"w": w})
+    with rlx.load(both) as session:
+        for length in (5, 1, 5):
+            found = session.run({"x": arange(length), "y": arange(2, 5)})
+            np.testing.assert_array_equal(found["s"], arange(length) + arange(2, 5))
+            np.testing.assert_array_equal(found["p"], arange(2, 5) @ w)
+        with pytest.raises(rlx.Error, match="wrong shape"):
+            session.run({"x": arange(5), "y": arange(2, 4)})
+
+
 def test_sequences():
     kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(F, None))
     insert = model([node("SequenceInsert", "s x", "t"), node("SequenceLength", "t", "n")],

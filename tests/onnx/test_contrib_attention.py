@@ -203,6 +203,24 @@ def test_first_prompts_of_their_own_lengths(normal):  # noqa: F811
               [y, k, v])
 
 
+def test_batches_known_when_run(normal):  # noqa: F811
+    """One sequence is what the operator is taken to have; more import it anew."""
+    case = Grouped(normal, 2, 1, 6)
+    names = {"x0": case.q, "x1": case.k, "x2": case.v, "x3": case.past[0], "x4": case.past[1],
+             "x5": np.array([6, 6], np.int32)}
+    built, _ = model("GroupQueryAttention", [*names.values(), np.array(7, np.int32), case.cos,
+                                             case.sin], (FLOAT, FLOAT, FLOAT), num_heads=4,
+                     kv_num_heads=2)
+    for info in built.graph.input[:6]:
+        info.type.tensor_type.shape.dim[0].dim_param = "batch"
+    session = rlx.load(built, device="cpu")
+    for batch in (1, 2, 1):
+        given = {n: x[:batch] for n, x in names.items()}
+        found = session.run(given | {"x6": np.array(7, np.int32), "x7": case.cos, "x8": case.sin})
+        for i in range(batch):
+            check([x[i:i + 1] for x in found.values()], case.one(i, 6, 7))
+
+
 def test_a_cache_that_grows_keeps_its_plan(normal):  # noqa: F811
     """Token by token with a State: one plan for the prompt, one for all tokens."""
     case = Grouped(normal, 1, 12, 0)

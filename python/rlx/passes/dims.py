@@ -3,7 +3,7 @@ number takes its place, so that later passes see equal shapes as equal."""
 
 from __future__ import annotations
 
-from rlx.ir.expr import Expr, Number, Symbol, as_int, substitute, symbols_of
+from rlx.ir.expr import Expr, Number, Symbol, as_int, substitute, symbol, symbols_of
 from rlx.ir.graph import STAGES, Graph, Guard, Value
 from rlx.ir.slots import with_numbers
 from rlx.ir.types import TensorType
@@ -19,17 +19,22 @@ def dims(graph: Graph) -> Graph:
 def _rewrite(graph: Graph) -> None:
     known = {v.id for v in graph.inputs}
     instead: dict[Symbol, Number] = {}
+    assumed: set[Symbol] = set()
     used: list[Guard] = []
     for guard in graph.guards:
         found = _equality(guard.condition, instead, known)
         if found is not None:
             s, number = found
+            if guard.assumption is not None or symbols_of(guard.condition) & assumed:
+                assumed.add(s)
             for t, n in instead.items():
+                if s in symbols_of(n) and s in assumed:
+                    assumed.add(t)
                 instead[t] = substitute(n, {s: number}.get)
             instead[s] = number
             used.append(guard)
     if instead:
-        _replace(graph, instead, used)
+        _replace(graph, instead, used, assumed)
 
 
 def _equality(condition: Number, instead: dict[Symbol, Number], known: set[int]):
@@ -46,7 +51,8 @@ def _equality(condition: Number, instead: dict[Symbol, Number], known: set[int])
     return None
 
 
-def _replace(graph: Graph, instead: dict[Symbol, Number], used: list[Guard]) -> None:
+def _replace(graph: Graph, instead: dict[Symbol, Number], used: list[Guard],
+             assumed: set[Symbol]) -> None:
     memo: dict[Expr, Number] = {}
 
     def change(x: Number) -> Number:
@@ -56,8 +62,14 @@ def _replace(graph: Graph, instead: dict[Symbol, Number], used: list[Guard]) -> 
             memo[x] = substitute(x, instead.get)
         return memo[x]
 
+    # An input whose dim is only assumed to be a number takes others: its guard imports anew.
+    held = {symbol(s): symbol(s) for s in assumed if not isinstance(instead[s], Expr)}
+    inputs = {v.id for v in graph.inputs}
     for v in graph.values():
-        _change_value(v, change)
+        if v.id in inputs and held:
+            _change_value(v, lambda d: held[d] if isinstance(d, Expr) and d in held else change(d))
+        else:
+            _change_value(v, change)
     for node in graph.nodes:
         if not isinstance(node.prim, STAGES):
             node.prim = with_numbers(node.prim, change)
