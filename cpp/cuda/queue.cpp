@@ -3,8 +3,10 @@
 
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "cuda/api/nvtx.h"
+#include "plan/lane_queue.h"
 
 namespace rlx::cuda {
 namespace {
@@ -30,7 +32,7 @@ class GraphRecording final : public Recording {
   Queue& queue_;
 };
 
-class StreamQueue final : public Queue {
+class StreamQueue final : public LaneQueue {
  public:
   StreamQueue(std::shared_ptr<Driver> driver, uint64_t random)
       : driver_(std::move(driver)), own_(driver_->make_stream()), current_(own_),
@@ -44,6 +46,13 @@ class StreamQueue final : public Queue {
     if (staging_) driver_->free_host(staging_);
     for (const Event event : {done_, begin_, end_}) {
       if (event) driver_->free(event);
+    }
+    for (const Event event : signals_) {
+      if (event) driver_->free(event);
+    }
+    for (const Lane& lane : lanes_) {
+      driver_->free(lane.stream);
+      driver_->free(lane.done);
     }
     driver_->free(own_);
   }
@@ -98,6 +107,36 @@ class StreamQueue final : public Queue {
     return int64_t(driver_->milliseconds(begin_, end_) * 1e6);
   }
 
+  void begin_lanes(size_t count) override {
+    while (lanes_.size() + 1 < count) {
+      lanes_.push_back({driver_->make_stream(), driver_->make_event(false), false});
+    }
+    for (Lane& lane : lanes_) lane.used = false;
+    driver_->record(done_, current_);
+  }
+  // Lane 0 is the queue's own stream; the others begin behind what it was given.
+  void* lane(size_t i) override {
+    if (i == 0) return current_;
+    Lane& lane = lanes_[i - 1];
+    if (!std::exchange(lane.used, true)) driver_->wait(lane.stream, done_);
+    return lane.stream;
+  }
+  void signal(size_t at, size_t node) override {
+    if (node >= signals_.size()) signals_.resize(node + 1, nullptr);
+    if (!signals_[node]) signals_[node] = driver_->make_event(false);
+    driver_->record(signals_[node], static_cast<Stream>(lane(at)));
+  }
+  void wait(size_t at, size_t node) override {
+    driver_->wait(static_cast<Stream>(lane(at)), signals_[node]);
+  }
+  void end_lanes() override {
+    for (const Lane& lane : lanes_) {
+      if (!lane.used) continue;
+      driver_->record(lane.done, lane.stream);
+      driver_->wait(current_, lane.done);
+    }
+  }
+
   void begin_recording() override {
     recorded_on_ = current_;
     use(own_);  // the legacy stream cannot be recorded
@@ -111,6 +150,12 @@ class StreamQueue final : public Queue {
   void abandon_recording() noexcept override { driver_->abandon_capture(own_); }
 
  private:
+  struct Lane {
+    Stream stream;
+    Event done;
+    bool used;
+  };
+
   // Pinned memory that the stream reads until the next synchronize().
   std::byte* stage(size_t bytes) {
     if (!staging_) staging_ = static_cast<std::byte*>(driver_->allocate_host(staging_bytes));
@@ -126,6 +171,8 @@ class StreamQueue final : public Queue {
   const Event done_;
   Event begin_ = nullptr, end_ = nullptr;  // of timed work
   Ranges ranges_;
+  std::vector<Lane> lanes_;
+  std::vector<Event> signals_;             // of each node that another lane waits for
   uint64_t* const random_;  // pinned, so that the host sees faults without a copy
   std::byte* staging_ = nullptr;
   size_t staged_ = 0;

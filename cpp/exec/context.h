@@ -10,6 +10,7 @@
 #include "exec/facts.h"
 #include "exec/plan.h"
 #include "exec/value.h"
+#include "plan/lanes.h"
 
 namespace rlx {
 
@@ -52,6 +53,7 @@ struct PlanState {
   explicit PlanState(PlanPtr plan);
   void set_base(std::byte* to);
   void add_outside(uint32_t operand, ValueId root);
+  void spread(size_t lane_count);        // fills `lanes`
 
   PlanPtr plan;
   std::byte* base = nullptr;             // of the plan's share of the arena
@@ -65,6 +67,7 @@ struct PlanState {
   std::vector<uint32_t> staged_at;       // of each of `outside`: its index there
   std::vector<RecordedWalk> walks;       // most recently used first
   bool recordable = true;
+  std::vector<plan::LaneStep> lanes;     // of each node, when there are several
 };
 
 class Context {

@@ -34,6 +34,7 @@ struct Operand {
   ValueId root = -1;                // outside: set for each run
   size_t offset = 0;                // arena
   const void* constant = nullptr;
+  size_t bytes = 0;                 // arena: of its block
 };
 
 struct PlannedNode {

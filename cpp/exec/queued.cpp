@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "exec/run.h"
+#include "plan/lane_queue.h"
 
 namespace rlx {
 namespace {
@@ -29,6 +30,8 @@ const char* Runner::title_of(const Node& node) const {
 
 void Runner::run_queued(PlanState& state) {
   Queue& queue = *shared_.queue;
+  const bool spread = unit_.shared.options.lanes > 1 && dynamic_cast<LaneQueue*>(&queue);
+  if (spread && state.lanes.empty()) state.spread(size_t(unit_.shared.options.lanes));
   const bool from_host = stage_values(state);
   for (size_t k = 0; k < state.outside.size(); ++k) {
     state.operands[state.outside[k]] = state.staged[state.staged_at[k]].address;
@@ -69,6 +72,38 @@ bool Runner::stage_values(PlanState& state) {
     copied = copied || !context_.on_device[root];
   }
   return copied;
+}
+
+void PlanState::spread(size_t lane_count) {
+  std::vector<plan::Touch> touched;
+  for (const PlannedNode& node : plan->nodes) {
+    plan::Touch& touch = touched.emplace_back();
+    const size_t inputs = node.node->inputs.size(), all = inputs + node.node->outputs.size();
+    for (size_t i = 0; i < all; ++i) {
+      const Operand& operand = plan->operands[node.first_operand + i];
+      plan::Range range{-1, operand.offset, operand.offset + operand.bytes};
+      if (operand.place == Operand::Place::outside) range = {operand.root, 0, 1};
+      else if (operand.place != Operand::Place::arena) continue;
+      (i < inputs ? touch.reads : touch.writes).push_back(range);
+    }
+    const size_t workspace = node.workspace_offset;
+    touch.writes.push_back({-1, workspace, workspace + node.selection.workspace});
+    // The counter of random numbers is one for all.
+    if (std::holds_alternative<Random>(node.node->prim)) touch.writes.push_back({-2, 0, 1});
+  }
+  lanes = plan::assign_lanes(touched, lane_count);
+}
+
+void Runner::run_on_lanes(PlanState& state) {
+  auto& queue = static_cast<LaneQueue&>(*shared_.queue);
+  queue.begin_lanes(size_t(unit_.shared.options.lanes));
+  for (size_t t = 0; t < plan_->nodes.size(); ++t) {
+    const plan::LaneStep& step = state.lanes[t];
+    for (uint32_t other : step.waits) queue.wait(step.lane, other);
+    run_node(state, t, queue.lane(step.lane));
+    if (step.signals) queue.signal(step.lane, t);
+  }
+  queue.end_lanes();
 }
 
 // The first walk at some addresses loads kernels and warms libraries, the second is recorded.

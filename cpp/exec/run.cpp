@@ -103,39 +103,42 @@ void Runner::run_segment() {
 }
 
 void Runner::run_nodes(PlanState& state) {
-  const Plan& plan = *plan_;
+  if (!state.lanes.empty() && !shared_.observer) return run_on_lanes(state);
+  const bool check = unit_.shared.options.check_memory && unit_.shared.device->arena_is_visible();
+  const MemoryCheck memory(*plan_, state.base);
+  for (size_t t = 0; t < plan_->nodes.size(); ++t) {
+    if (check) memory.before(t);
+    run_node(state, t, shared_.queue ? shared_.queue->stream() : nullptr);
+    if (check) memory.after(t);
+  }
+}
+
+void Runner::run_node(PlanState& state, size_t t, void* stream) {
   Queue* const queue = shared_.queue;
   Observer* const observer = shared_.observer;
-  const bool check = unit_.shared.options.check_memory && unit_.shared.device->arena_is_visible();
-  const MemoryCheck memory(plan, state.base);
-  size_t t = 0;
+  const PlannedNode& node = plan_->nodes[t];
+  NodeState& own = state.nodes[t];
+  const Selection& selection = own.selection ? *own.selection : node.selection;
+  RunArgs args{.operands = state.operands.data() + node.first_operand,
+               .workspace = own.workspace ? own.workspace.get()
+                                          : state.base + node.workspace_offset,
+               .state = nullptr,
+               .threads = plan_->threads,
+               .stream = stream,
+               .random = queue ? queue->random() : shared_.random};
   try {
-    for (; t < plan.nodes.size(); ++t) {
-      const PlannedNode& node = plan.nodes[t];
-      NodeState& own = state.nodes[t];
-      const Selection& selection = own.selection ? *own.selection : node.selection;
-      if (check) memory.before(t);
-      RunArgs args{.operands = state.operands.data() + node.first_operand,
-                   .workspace = own.workspace ? own.workspace.get()
-                                              : state.base + node.workspace_offset,
-                   .state = nullptr,
-                   .threads = plan.threads,
-                   .stream = queue ? queue->stream() : nullptr,
-                   .random = queue ? queue->random() : shared_.random};
-      if (queue) queue->name_node(title_of(*node.node));
-      for (size_t s = 0; s < selection.steps.size(); ++s) {
-        args.state = own.states[s].get();
-        if (observer) observer->begin_step();
-        if (observer && queue) queue->begin_timing();
-        selection.steps[s].body->run(args);
-        if (observer) observer->end_step(t, s, queue ? queue->end_timing() : -1);
-      }
-      if (queue) queue->name_node(nullptr);
-      if (observer) show_node(*observer, t, args.operands);
-      if (check) memory.after(t);
+    if (queue) queue->name_node(title_of(*node.node));
+    for (size_t s = 0; s < selection.steps.size(); ++s) {
+      args.state = own.states[s].get();
+      if (observer) observer->begin_step();
+      if (observer && queue) queue->begin_timing();
+      selection.steps[s].body->run(args);
+      if (observer) observer->end_step(t, s, queue ? queue->end_timing() : -1);
     }
+    if (queue) queue->name_node(nullptr);
+    if (observer) show_node(*observer, t, args.operands);
   } catch (Error& error) {
-    name_origin(error, *facts().program, plan.nodes[t].node->origin);
+    name_origin(error, *facts().program, node.node->origin);
     throw;
   }
 }

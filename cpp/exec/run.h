@@ -73,6 +73,8 @@ class Runner {
   void run_stage(const Stage& stage);
   void run_segment();
   void run_nodes(PlanState& state);
+  void run_on_lanes(PlanState& state);
+  void run_node(PlanState& state, size_t t, void* stream);
   // queued.cpp: the same on a device with memory of its own.
   void run_queued(PlanState& state);
   bool stage_values(PlanState& state);

@@ -136,10 +136,12 @@ class SegmentBinder {
       return {Operand::Place::constant, root, 0, plan_.uploads.back().get()};
     }
     if (plan_.storage.block_of[size_t(root)] >= 0) {
-      return {Operand::Place::arena, root, plan_.storage.offset_of(root), nullptr};
+      const size_t block = size_t(plan_.storage.block_of[size_t(root)]);
+      return {Operand::Place::arena, root, plan_.storage.offsets[block], nullptr,
+              plan_.storage.blocks[block].bytes};
     }
     for (const Kept& k : kept_) {
-      if (k.root == root) return {Operand::Place::arena, root, k.offset, nullptr};
+      if (k.root == root) return {Operand::Place::arena, root, k.offset, nullptr, k.bytes};
     }
     return {Operand::Place::outside, root, 0, nullptr};
   }

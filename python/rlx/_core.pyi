@@ -51,7 +51,8 @@ class Executable:
     def __init__(self, program: Program, device: Device, packs: PackCache | None = None, *,
                  threads: int = 0, force: str = "", plan_cache_bytes: int = ...,
                  memory_limit: int = 0, max_contexts: int = 0,
-                 check_memory: bool = False, record: bool = True) -> None: ...
+                 check_memory: bool = False, record: bool = True,
+                 lanes: int = 1) -> None: ...
     def run(self, feeds: Any, out: dict[str, Any] | None = None,
             state: State | None = None, outputs: str | None = None,
             stream: int | None = None) -> dict[str, Any]: ...

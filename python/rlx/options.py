@@ -10,8 +10,8 @@ from rlx.errors import InputError
 # What `force` may name: implementations that are chosen among by speed.
 RUNGS = ("gemm", "plain", "direct", "depthwise", "onednn", "cublaslt", "cublaslt + region",
          "cudnn", "cudnn + region", "kernel")
-MODES = ("graph", "stream")
-_LARGEST = {"threads": 2**31 - 1, "plan_cache_bytes": 2**63 - 1, "memory_limit": 2**63 - 1}
+MODES = ("graph", "stream", "multistream")
+_LARGEST = {"streams": 32, "threads": 2**31 - 1, "plan_cache_bytes": 2**63 - 1, "memory_limit": 2**63 - 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,9 @@ class Options:
     plan_cache_bytes: bound on cached plans of one Session.
     memory_limit: bytes that a plan's arena may take, 0 for no limit; MemoryLimitError above it.
     tf32: whether float32 products and convolutions on CUDA may round their operands to TF32.
-    mode: how CUDA runs are done: "graph" records and replays them, "stream" launches each time.
+    mode: how CUDA runs are done: "graph" records and replays them, "stream" launches each time,
+        "multistream" is "graph" with independent nodes side by side on several streams.
+    streams: how many "multistream" takes.
     """
 
     device: str = "auto"
@@ -36,6 +38,12 @@ class Options:
     memory_limit: int = 0
     tf32: bool = True
     mode: str = "graph"
+    streams: int = 4
+
+    @property
+    def lanes(self) -> int:
+        """Streams of one run."""
+        return max(self.streams, 1) if self.mode == "multistream" else 1
 
     @classmethod
     def of(cls, **given) -> Options:

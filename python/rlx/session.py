@@ -192,7 +192,8 @@ class Session:
                                      threads=self.options.threads, force=self.options.force,
                                      plan_cache_bytes=self.options.plan_cache_bytes,
                                      memory_limit=self.options.memory_limit,
-                                     record=self.options.mode == "graph")
+                                     record=self.options.mode != "stream",
+                                     lanes=self.options.lanes)
             self._imports += 1
             self._compiled[key] = found
             while len(self._compiled) > SPECIALISATIONS:

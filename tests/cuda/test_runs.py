@@ -198,3 +198,21 @@ s.run({"x": x})
 s.run({"x": x[:2]})
 """, RLX_CUDA_LOG_FALLBACK=wanted)
     assert done.stderr.count("MatMul by a kernel of rlx: cuBLASLt cannot be used") == lines
+
+
+def test_multistream_forks_and_joins_inside_the_recording(on_fake_gpu):
+    done, calls = on_fake_gpu("""
+nodes = [h.make_node("MatMul", ["x", f"w{i}"], [f"p{i}"], f"product{i}") for i in range(3)]
+nodes.append(h.make_node("Concat", ["p0", "p1", "p2"], ["y"], "all", axis=1))
+ws = [numpy_helper.from_array(np.full((4, 4), i, np.float32), f"w{i}") for i in range(3)]
+graph = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, ["n", 4])],
+                     [h.make_tensor_value_info("y", T.FLOAT, ["n", 12])], ws)
+m = h.make_model(graph, opset_imports=[h.make_opsetid("", 20)], ir_version=9)
+s = rlx.load(m, device="cuda", mode="multistream", streams=3)
+for _ in range(5): s.run({"x": x})
+print(s.counters()["recordings"])
+""")
+    assert done.stdout.split() == ["1"]
+    assert calls["cuGraphLaunch"] == 4
+    # Two lanes begin behind the first, and the join waits for both, in the walk and the recording.
+    assert calls["cuStreamWaitEvent"] >= 2 * 4

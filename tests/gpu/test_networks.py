@@ -37,8 +37,9 @@ def test_float32_without_tf32_equals_float64_at_two_sizes(gpu, name):
 @NAMES
 def test_replay_equals_launching_bit_for_bit(gpu, name):
     given = inputs(name, SIZES[name][0])
-    with load(gpu, name) as graph, load(gpu, name, mode="stream") as stream:
-        runs = [graph.run(given) for _ in range(3)] + [stream.run(given) for _ in range(2)]
+    with (load(gpu, name) as graph, load(gpu, name, mode="stream") as stream,
+          load(gpu, name, mode="multistream", streams=4) as several):
+        runs = [session.run(given) for session in (graph, stream, several) for _ in range(3)]
         assert graph.counters()["recordings"] > 0 == stream.counters()["recordings"]
     for run in runs[1:]:
         for key, y in run.items():
