@@ -10,7 +10,8 @@ import tempfile
 
 import pytest
 
-from rlx import _core
+from tests.emu import test_counts
+from tests.emu.case import emulated
 from tests.emu.test_kernels import CASES, ROOT
 from tests.kernels.run_prim import run_prim
 
@@ -48,21 +49,26 @@ def log_of(nvrtc: ctypes.CDLL, folder: Path, architecture: str) -> str:
     return text.value.decode() or f"NVRTC error {code}" if code else ""
 
 
-def needed(folder: Path) -> int:
-    """The least architecture that the kernel of a folder is for."""
-    name = re.search(r'kernels/(\w+)\.cu', (folder / "kernel.cu").read_text())[1]
-    return NEEDS.get(name, 0)
+def name_of(folder: Path) -> str:
+    return re.search(r"kernels/(\w+)\.cu", (folder / "kernel.cu").read_text())[1]
 
 
 @pytest.fixture(scope="module")
 def kernels():
     """The folders of all kernels that the cases ask for, found by running them."""
-    device = _core.make_device("emu")
+    device = emulated("emu")
     for case in CASES:
         run_prim(case.prim, case.inputs, case.outputs, in_place=case.in_place, device=device)
+    test_counts.test_nonzero("emu")
+    test_counts.test_compress("emu", 0)
+    test_counts.test_unique("emu", 0, 0)
+    test_counts.test_suppression("emu")
+    test_counts.test_unseeded_draws_differ("emu")
     cache = Path(tempfile.gettempdir()) / f"rlx-emu-{os.getuid()}"
     asked = (cache / f"asked.{os.getpid()}").read_text().split()
-    return [cache / name for name in sorted(set(asked))]
+    folders = [cache / name for name in sorted(set(asked))]
+    assert {name_of(f) for f in folders} == {f.stem for f in (ROOT / "kernels").glob("*.cu")}
+    return folders
 
 
 @pytest.mark.parametrize(("major", "architecture"), [
@@ -70,7 +76,7 @@ def kernels():
     for m in PACKAGES for a in ARCHITECTURES])
 def test_compiles(kernels, major, architecture):
     nvrtc = library(major)
-    wanted = [f for f in kernels if int(architecture.rstrip("a")) >= needed(f)]
+    wanted = [f for f in kernels if int(architecture.rstrip("a")) >= NEEDS.get(name_of(f), 0)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # NVRTC runs without the interpreter's lock
         logs = list(pool.map(lambda folder: log_of(nvrtc, folder, architecture), wanted))
     failed = [f"{folder.name}:\n{log}" for folder, log in zip(wanted, logs) if log]
