@@ -84,8 +84,14 @@ def _fits(value: Any, kind: Any) -> bool:
         element = get_args(kind)[0]
         if isinstance(value, np.ndarray):
             return element is float or (element is int and value.dtype.kind == "i")
-        return isinstance(value, tuple) and all(_fits(v, element) for v in value)
-    return isinstance(value, (int, float) if kind is float else kind)  # 1 is a good 1.0
+        # By the few types that a list has: there may be millions of elements.
+        return isinstance(value, tuple) and all(
+            issubclass(k, _accepted(element)) for k in set(map(type, value)))
+    return isinstance(value, _accepted(kind))
+
+
+def _accepted(kind: Any) -> Any:
+    return (int, float) if kind is float else kind  # 1 is a good 1.0
 
 
 def _named(kind: Any) -> str:

@@ -103,8 +103,9 @@ def _roots(find: _Finder, place: np.ndarray, children: np.ndarray, trees: np.nda
     free[inner[children[children >= 0]]] = False
     free[leaves[-1 - children[children < 0]]] = False
     roots = np.flatnonzero(free)
-    if not np.array_equal(np.unique(trees[roots]), np.unique(trees)) or (
-            len(roots) != len(np.unique(trees))):
+    listed = find.keys // find.span  # the tree of each node, sorted
+    distinct = listed[np.flatnonzero(np.diff(listed, prepend=-1))]
+    if not np.array_equal(np.sort(trees[roots]), distinct):
         raise ModelError("the nodes of a tree have no root, or several")
     _check_reach(place[roots], children.reshape(2, -1))
     return place[roots]
