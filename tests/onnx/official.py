@@ -16,7 +16,7 @@ from onnx.backend.test.runner import Runner, _normalize_tensor
 from rlx.errors import UnsupportedError
 from rlx.ir.types import dtype_of
 
-DOMAINS = ("", "ai.onnx.preview", "ai.onnx.preview.training")
+DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")
 OPERATORS = sorted({s.name for s in onnx.defs.get_all_schemas() if s.domain in DOMAINS})
 
 
