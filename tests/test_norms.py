@@ -51,7 +51,9 @@ def test_tolerances_come_from_the_table(source):
 def test_environment_is_read_in_core_env_only(source):
     found = [path.relative_to(source).as_posix() for path in source_files(source)
              if path.suffix in (".cpp", ".h") and re.search(r"\bgetenv\b", path.read_text())]
-    assert [name for name in found if not name.startswith("cpp/core/env.")] == []
+    # Libraries that tests put in place of NVIDIA's take their orders from the environment.
+    allowed = ("cpp/core/env.", "tests/cuda/fake_")
+    assert [name for name in found if not name.startswith(allowed)] == []
 
 
 CPP_SAMPLE = """\

@@ -11,7 +11,8 @@ from rlx.errors import InputError
 RUNGS = ("gemm", "plain", "direct", "depthwise", "onednn", "cublaslt", "cublaslt + region",
          "cudnn", "cudnn + region", "kernel")
 MODES = ("graph", "stream", "multistream")
-_LARGEST = {"streams": 32, "threads": 2**31 - 1, "plan_cache_bytes": 2**63 - 1, "memory_limit": 2**63 - 1}
+_LARGEST = {"threads": 2**31 - 1, "streams": 32, "plan_cache_bytes": 2**63 - 1,
+            "memory_limit": 2**63 - 1}
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,13 +22,12 @@ struct DnnConv {
   std::vector<int64_t> key() const;
 };
 
-// y = softmax(scale * q k^T [causal]) v, and bias added to the scores; dims B, H, S, D.
+// y = softmax(scale * q k^T [causal]) v; dims B, H, S, D.
 struct DnnAttention {
   DType dtype = DType::float16;
   int64_t batch = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0, size = 0, value_size = 0;
   std::vector<int64_t> q_strides, k_strides, v_strides, y_strides;
   bool causal = false;       // row >= column, both from the first
-  std::vector<int64_t> bias, bias_strides;             // of rank 4, broadcast by 1; empty: none
   std::vector<int64_t> key() const;
 };
 
@@ -50,8 +49,8 @@ class Dnn {
   // Null, with the reason, when cuDNN has nothing (good) for it.
   // Addresses: x, w, y, then bias and residual where there are any.
   std::shared_ptr<const DnnRun> convolution(const DnnConv& conv, std::string& reason);
-  // Addresses: q, k, v, y, the host's float scale, then the bias where there is one, then the
-  // host's float of minus infinity where it is causal.
+  // Addresses: q, k, v, y, the host's float scale, then the host's float of minus infinity where
+  // it is causal.
   std::shared_ptr<const DnnRun> attention(const DnnAttention& attention, std::string& reason);
   // Bytes for run(), which aligns them as the library likes.
   static size_t workspace(const DnnRun& run) {

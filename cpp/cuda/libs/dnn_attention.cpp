@@ -16,7 +16,7 @@ constexpr int mode_sub = 9, mode_div = 6, mode_exp = 13, mode_log = 15, mode_row
               mode_index = 501, mode_select = 601;
 constexpr int reduce_add = 0, reduce_max = 3;
 
-enum : int64_t { q_id = 1, k_id, v_id, y_id, scale_id, bias_id, infinity_id, first_virtual };
+enum : int64_t { q_id = 1, k_id, v_id, y_id, scale_id, infinity_id, first_virtual };
 
 using Shape = std::vector<int64_t>;
 
@@ -47,10 +47,6 @@ class Composition {
     Descriptor& scale = graph_.tensor(scale_id, dnn::data_float, one, one, false, true);
     Descriptor* s = &product(q, k, made(scores_));
     s = &apply(dnn::mul, *s, &scale, made(scores_));
-    if (!a_.bias.empty()) {
-      s = &apply(dnn::add, *s, &graph_.tensor(bias_id, type_, a_.bias, a_.bias_strides),
-                 made(scores_));
-    }
     if (a_.causal) s = &masked(*s);
     product(softmax(*s), v, y);
     return graph_.finish({.compile = true});
@@ -175,7 +171,7 @@ std::unique_ptr<DnnPlan> one_operation(const DnnFunctions& f, void* handle, cons
 std::vector<int64_t> DnnAttention::key() const {
   std::vector<int64_t> key = {1,    int64_t(dtype), batch,      heads, kv_heads, queries, keys,
                               size, value_size,     int(causal)};
-  for (const auto* list : {&q_strides, &k_strides, &v_strides, &y_strides, &bias, &bias_strides}) {
+  for (const auto* list : {&q_strides, &k_strides, &v_strides, &y_strides}) {
     key.insert(key.end(), list->begin(), list->end());
   }
   return key;
@@ -186,10 +182,9 @@ std::shared_ptr<const DnnRun> Dnn::attention(const DnnAttention& a, std::string&
                    : a.dtype == DType::bfloat16 ? dnn::data_bfloat16
                                                 : dnn::data_float;
   std::vector<int64_t> ids = {q_id, k_id, v_id, y_id, scale_id};
-  if (!a.bias.empty()) ids.push_back(bias_id);
   if (a.causal) ids.push_back(infinity_id);
   // In float32 the one operation's engine reads memory that is not its own.
-  const bool one = a.bias.empty() && !a.causal && type != dnn::data_float;
+  const bool one = !a.causal && type != dnn::data_float;
   const auto build = [&] {
     return one ? one_operation(functions_, handle_, a, type)
                : Composition(functions_, handle_, a, type).build();

@@ -5,7 +5,6 @@
 #include "cuda/libs/libraries.h"
 #include "cuda/select/fallback.h"
 #include "cuda/select/select.h"
-#include "program/scalar_op.h"
 
 namespace rlx::cuda {
 namespace {
@@ -16,33 +15,17 @@ class DnnAttentionBody final : public StepBody {
   Dnn* library = nullptr;
   float scale = 1;
   size_t result = 0;
-  bool bias = false, causal = false;
+  bool causal = false;
 
   void run(const RunArgs& args) const override {
     float scale_now = scale, infinity = -std::numeric_limits<float>::infinity();
-    void* addresses[7] = {args.operands[0], args.operands[1], args.operands[2],
+    void* addresses[6] = {args.operands[0], args.operands[1], args.operands[2],
                           args.operands[result], &scale_now};
     size_t count = 5;
-    if (bias) addresses[count++] = args.operands[3];
     if (causal) addresses[count++] = &infinity;
     library->run(*attention, {addresses, count}, args.workspace, static_cast<Stream>(args.stream));
   }
 };
-
-// Whether the score is score + extra, with the extra laid out as its dims say.
-bool is_bias(const Region& score) {
-  if (score.ops.size() != 3 || score.results != std::vector<int>{2}) return false;
-  const RegionOp &a = score.ops[0], &b = score.ops[1], &sum = score.ops[2];
-  const bool loads = a.kind == RegionOp::Kind::load && b.kind == RegionOp::Kind::load;
-  if (!loads || a.args[0] == b.args[0] || sum.kind != RegionOp::Kind::scalar) return false;
-  if (info_of(sum.op).name != std::string_view("add") || score.accesses.size() != 2) return false;
-  const auto& access = score.accesses[1];
-  for (size_t k = 0; k < access.size(); ++k) {
-    const int axis = int(4 - access.size() + k);
-    if (access[k].axis >= 0 && access[k].axis != axis) return false;
-  }
-  return true;
-}
 
 std::vector<int64_t> head_strides(const TensorDesc& t, HeadLayout layout) {
   const bool first = layout == HeadLayout::bhsd;
@@ -52,7 +35,9 @@ std::vector<int64_t> head_strides(const TensorDesc& t, HeadLayout layout) {
 std::string refusal_of(const Attention& prim, const SelectRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   const auto& q = request.inputs[0].shape;
-  if (dtype != DType::float16 && dtype != DType::bfloat16) {
+  const bool half = dtype == DType::float16 || dtype == DType::bfloat16;
+  // In float32 its plan compiles for one to two seconds: only on request.
+  if (!half && !(dtype == DType::float32 && request.force == "cudnn")) {
     return "cuDNN's attention is asked for half types only";
   }
   if (q[3] % 8 != 0 || request.inputs[2].shape[3] % 8 != 0 || q[3] > 128 ||
@@ -61,9 +46,7 @@ std::string refusal_of(const Attention& prim, const SelectRequest& request) {
   }
   if (prim.causal && request.dim(prim.causal_offset) != 0) return "a causal mask with an offset";
   // Where a mask hides all keys of a row, cuDNN gives the mean of the values, not zeros.
-  if (prim.score && is_bias(*prim.score)) return "a mask, which may hide whole rows";
-  if (prim.score && !is_bias(*prim.score)) return "a score that is more than an added mask";
-  if (prim.score && request.inputs[3].dtype != dtype) return "a mask of another type";
+  if (prim.score) return "a mask, which may hide whole rows, or another change of the scores";
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     if (request.inputs[i].count() == 0) return "nothing to attend to";
     if (!request.inputs[i].contiguous()) return "strided operands";
@@ -89,20 +72,13 @@ std::optional<Selection> by_library(const Attention& prim, const SelectRequest& 
   a.k_strides = head_strides(k, prim.k_layout);
   a.v_strides = head_strides(v, prim.v_layout);
   a.y_strides = head_strides(request.outputs[0], prim.y_layout);
-  if (prim.score) {
-    const TensorDesc& mask = request.inputs[3];
-    a.bias.assign(4 - mask.shape.size(), 1);
-    a.bias.insert(a.bias.end(), mask.shape.begin(), mask.shape.end());
-    a.bias_strides.assign(4, 1);
-    for (size_t d = 4; d-- > 1;) a.bias_strides[d - 1] = a.bias_strides[d] * a.bias[d];
-  }
   auto body = std::make_shared<DnnAttentionBody>();
   body->attention = library.attention(a, refusal);
   if (!body->attention) return std::nullopt;
   body->library = &library;
   body->scale = float(prim.scale);
   body->result = request.inputs.size();
-  body->bias = prim.score != nullptr, body->causal = prim.causal;
+  body->causal = prim.causal;
   Selection selection;
   selection.workspace = Dnn::workspace(*body->attention);
   selection.rung = "cudnn";
