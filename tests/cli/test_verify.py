@@ -155,6 +155,19 @@ def test_host_steps_and_text_are_compared(verify, tmp_path):
     assert [o["name"] for o in found["outputs"]] == ["t", "y"]
 
 
+def test_a_comparison_on_the_edge_is_no_fault(verify, tmp_path):
+    """3 * 0.1 is not less than 0.3 in float32, but is in float64; no output shows it."""
+    made = model([node("MatMul", "x three", "t"), node("GreaterOrEqual", "t c", "b"),
+                  node("Cast", "b", "f", to=F), node("ReduceSum", "f", "m"),
+                  node("Mul", "m tiny", "s"), node("Add", "x s", "y")],
+                 [value("x", F, ["n", 1])], [value("y", F, None)],
+                 {"three": np.float32([[3]]), "c": np.float32(0.3), "tiny": np.float32(1e-9)})
+    onnx.save(made, tmp_path / "m.onnx")
+    found = verify(tmp_path / "m.onnx", "--input", "x=[[0.1], [0.5]]", "--disable", "regions",
+                   "--disable", "epilogues", code=0)
+    assert found["blame"] == "rounding" and found["op"] == "GreaterOrEqual"
+
+
 def test_tolerance(verify, mlp):
     assert not verify(mlp, "--tolerance", "1e-12", code=1)["right"]
 

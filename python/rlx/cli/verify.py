@@ -54,6 +54,8 @@ def _print(verdict: Any, against: str) -> None:
     if verdict.right:
         worst = f", the worst {verdict.worst['error']:.2e} at {verdict.worst['name']}" \
             if verdict.worst else ""
+        if verdict.node is not None:
+            worst = f", all but some inside that depend on rounding, from {verdict.node!r} on"
         show.line(f"right: {verdict.compared} values compared{worst}", "bold green")
         return
     fused = f", run together with {', '.join(verdict.fused)}" if verdict.fused else ""

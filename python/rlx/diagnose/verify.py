@@ -95,6 +95,9 @@ class _Verify:
             if bad:
                 self.locate(verdict, bad[0])
                 self.blame(verdict, bad[0], run, final, whole)
+                # A comparison on the edge may go either way, as long as no output shows it.
+                sound = verdict.blame in ("rounding", "unknown")
+                verdict.right = sound and all(o["right"] for o in verdict.outputs)
             return verdict
 
     def captured(self, session: Session, executable: Any,
