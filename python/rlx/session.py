@@ -186,8 +186,11 @@ class Session:
         key = (facts.key(), outputs)
         found = self._compiled.get(key)
         if found is None:
-            program = self._compiler.compile_model(self._model, facts, outputs,
-                                                   self.options.disable, self._maps)
+            # Integer products are the CPU's; cuDNN and cuBLAS are ahead with the floats.
+            disable = self.options.disable
+            disable += () if self.device == "cpu" else ("integers",)
+            program = self._compiler.compile_model(self._model, facts, outputs, disable,
+                                                   self._maps)
             found = _core.Executable(program, self._device, self._packs,
                                      threads=self.options.threads, force=self.options.force,
                                      plan_cache_bytes=self.options.plan_cache_bytes,

@@ -237,19 +237,21 @@ size_t recurrent_packed_bytes(const RecurrentShape& s) {
 
 void recurrent_pack(const RecurrentShape& s, const void* w, const void* r, void* packed,
                     int threads) {
-  const int64_t item = int64_t(size_of(s.dtype)), n = s.hidden, all = s.gate_count() * n;
+  const int64_t from_item = int64_t(size_of(s.weights)), item = int64_t(size_of(s.dtype));
+  const int64_t n = s.hidden, all = s.gate_count() * n;
   const PackedSizes sizes(s);
   const char *from_w = static_cast<const char*>(w), *from_r = static_cast<const char*>(r);
   char* to = static_cast<char*>(packed);
   for (int d = 0; d < s.directions; ++d) {
-    gemm_pack_b(s.dtype, from_w, s.input, true, s.input, all, to, threads);
-    gemm_pack_b(s.dtype, from_r, n, true, n, s.split() ? 2 * n : all, to + sizes.w * item, threads);
+    gemm_pack_b(s.weights, from_w, s.input, true, s.input, all, to, threads);
+    gemm_pack_b(s.weights, from_r, n, true, n, s.split() ? 2 * n : all, to + sizes.w * item,
+                threads);
     if (s.split()) {
-      gemm_pack_b(s.dtype, from_r + 2 * n * n * item, n, true, n, n,
+      gemm_pack_b(s.weights, from_r + 2 * n * n * from_item, n, true, n, n,
                   to + (sizes.w + sizes.r) * item, threads);
     }
-    from_w += all * s.input * item;
-    from_r += all * n * item;
+    from_w += all * s.input * from_item;
+    from_r += all * n * from_item;
     to += sizes.total() * item;
   }
 }

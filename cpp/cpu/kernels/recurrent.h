@@ -25,6 +25,7 @@ struct Gate {
 struct RecurrentShape {
   RecurrentKind kind{};
   DType dtype = DType::float32;
+  DType weights = DType::float32;  // of w and r before packing; the same, or 16-bit to float32
   int64_t steps = 0, batch = 0, input = 0, hidden = 0;
   int directions = 1;
   bool reverse = false;     // of the first direction; a second one runs in reverse

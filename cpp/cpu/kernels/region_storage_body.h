@@ -125,22 +125,27 @@ Loop pick_load(DType storage) {
   });
 }
 
+template <auto value>
+using Constant = std::integral_constant<decltype(value), value>;
+
 // f is given what turns a float into a code, as a stateless function.
 template <class F>
 Loop with_encoder(DType storage, CastMode mode, F&& f) {
   using Round = scalar::Round;
   if (storage == DType::float8e8m0) {
-    if (mode.round == CastMode::Round::down) {
-      return f([](float x) { return scalar::encode_e8m0<true>(x, Round::down); });
-    }
-    if (mode.round == CastMode::Round::nearest) {
-      if (mode.saturate) {
-        return f([](float x) { return scalar::encode_e8m0<true>(x, Round::nearest); });
+    const auto with = [&](auto saturate, auto round) {
+      constexpr bool cut = saturate;
+      constexpr Round rounding = round;
+      return f([](float x) { return scalar::encode_e8m0<cut>(x, rounding); });
+    };
+    const auto rounded = [&](auto saturate) {
+      switch (mode.round) {
+        case CastMode::Round::up: return with(saturate, Constant<Round::up>{});
+        case CastMode::Round::down: return with(saturate, Constant<Round::down>{});
+        default: return with(saturate, Constant<Round::nearest>{});
       }
-      return f([](float x) { return scalar::encode_e8m0<false>(x, Round::nearest); });
-    }
-    if (mode.saturate) return f([](float x) { return scalar::encode_e8m0<true>(x, Round::up); });
-    return f([](float x) { return scalar::encode_e8m0<false>(x, Round::up); });
+    };
+    return mode.saturate ? rounded(std::true_type{}) : rounded(std::false_type{});
   }
   return with_format(storage, [&](auto tag) {
     using Format = typename decltype(tag)::type;

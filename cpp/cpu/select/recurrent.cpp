@@ -2,10 +2,14 @@
 #include "cpu/kernels/recurrent.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <string_view>
 
+#include "cpu/kernels/storage.h"
+#include "cpu/select/compose.h"
 #include "cpu/select/select.h"
+#include "cpu/team.h"
 
 namespace rlx::cpu {
 namespace {
@@ -69,22 +73,93 @@ void read_gates(const Recurrent& prim, RecurrentShape& shape) {
   }
 }
 
+// Calls f(Storage<Float16>) or f(Storage<Bfloat16>).
+template <class F>
+void with_half(DType type, F&& f) {
+  if (type == DType::float16) f(Storage<Float16>{});
+  else f(Storage<Bfloat16>{});
+}
+
+// Float copies of 16-bit operands: the layer computes in float32 and is rounded at its outputs.
+class Widened {
+ public:
+  Widened() = default;
+  Widened(DType type, const SelectRequest& request) : type_(type) {
+    for (size_t i = 0; i < request.inputs.size() + request.outputs.size(); ++i) {
+      const bool input = i < request.inputs.size();
+      const TensorDesc& desc = input ? request.inputs[i] : request.outputs[i - inputs];
+      const bool copied = desc.dtype == type && i != 1 && i != 2;  // weights are packed instead
+      parts_.push_back({bytes_, copied ? desc.count() : 0});
+      bytes_ += aligned(size_t(parts_.back().count) * sizeof(float));
+    }
+  }
+  size_t bytes() const { return bytes_; }
+
+  // Replaces the operands by their copies, and fills those of inputs.
+  void enter(void** operands, std::byte* at, int threads) const {
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      if (parts_[i].count == 0 || !operands[i]) continue;
+      void* copy = at + parts_[i].offset;
+      if (i < inputs) convert(parts_[i].count, operands[i], copy, true, threads);
+      operands[i] = copy;
+    }
+  }
+  void leave(void* const* operands, const std::byte* at, int threads) const {
+    for (size_t i = inputs; i < parts_.size(); ++i) {
+      if (parts_[i].count == 0 || !operands[i]) continue;
+      convert(parts_[i].count, at + parts_[i].offset, operands[i], false, threads);
+    }
+  }
+
+ private:
+  struct Part {
+    size_t offset;
+    int64_t count;
+  };
+  static constexpr size_t inputs = 8;
+
+  void convert(int64_t count, const void* from, void* to, bool widen, int threads) const {
+    with_half(type_, [&]<class Half>(Storage<Half>) {
+      parallel_for(threads, count, 4096, [&](int64_t begin, int64_t end) {
+        if (widen) {
+          std::copy(static_cast<const Half*>(from) + begin, static_cast<const Half*>(from) + end,
+                    static_cast<float*>(to) + begin);
+        } else {
+          std::transform(static_cast<const float*>(from) + begin,
+                         static_cast<const float*>(from) + end, static_cast<Half*>(to) + begin,
+                         [](float x) { return Half(x); });
+        }
+      });
+    });
+  }
+
+  DType type_ = DType::none;
+  std::vector<Part> parts_;
+  size_t bytes_ = 0;
+};
+
 struct RecurrentBody : StepBody {
   RecurrentShape shape;
   std::shared_ptr<const void> packed;  // null: packed on each run, at the workspace's start
   size_t packed_bytes = 0;
+  Widened widened;                     // of nothing for the types that the layer computes in
 
   void run(const RunArgs& run) const override {
-    void* const* o = run.operands;
+    std::array<void*, 11> o;
+    std::copy_n(run.operands, o.size(), o.begin());
+    auto* workspace = static_cast<std::byte*>(run.workspace);
+    std::byte* layer = workspace + widened.bytes();
+    widened.enter(o.data(), workspace, run.threads);
     RecurrentArgs args{o[0], o[1], o[2], o[3], static_cast<const int32_t*>(o[4]), o[5], o[6],
-                       o[7], o[8], o[9], o[10], packed.get(), run.workspace, run.threads};
+                       o[7], o[8], o[9], o[10], packed.get(), layer, run.threads};
     check_lengths(args.sequence_lens);
     if (!packed) {
-      recurrent_pack(shape, args.w, args.r, run.workspace, run.threads);
-      args.packed = run.workspace;
-      args.workspace = static_cast<std::byte*>(run.workspace) + packed_bytes;
+      recurrent_pack(shape, args.w, args.r, layer, run.threads);
+      args.packed = layer;
+      args.workspace = layer + packed_bytes;
     }
     recurrent(shape, args);
+    widened.leave(run.operands, workspace, run.threads);
   }
 
   void check_lengths(const int32_t* lengths) const {
@@ -124,7 +199,8 @@ RecurrentShape shape_of(const Recurrent& prim, const SelectRequest& request) {
   const TensorDesc& x = request.inputs[0];
   RecurrentShape s;
   s.kind = prim.kind;
-  s.dtype = x.dtype;
+  s.dtype = size_of(x.dtype) == 2 ? DType::float32 : x.dtype;
+  s.weights = x.dtype;
   s.steps = x.shape[prim.batchwise ? 1 : 0];
   s.batch = x.shape[prim.batchwise ? 0 : 1];
   s.input = x.shape[2];
@@ -144,7 +220,8 @@ RecurrentShape shape_of(const Recurrent& prim, const SelectRequest& request) {
 
 Selection select_recurrent(const Recurrent& prim, const SelectRequest& request) {
   const TensorDesc &x = request.inputs[0], &w = request.inputs[1], &r = request.inputs[2];
-  if (x.dtype != DType::float32 && x.dtype != DType::float64) {
+  const bool half = x.dtype == DType::float16 || x.dtype == DType::bfloat16;
+  if (!half && x.dtype != DType::float32 && x.dtype != DType::float64) {
     throw Error(ErrorKind::unsupported,
                 std::string("recurrent layers take no ") + name_of(x.dtype));
   }
@@ -153,7 +230,9 @@ Selection select_recurrent(const Recurrent& prim, const SelectRequest& request) 
   const size_t bytes = recurrent_packed_bytes(body->shape);
   body->packed_bytes = (bytes + 63) / 64 * 64;
   Selection selection;
-  selection.workspace = recurrent_workspace(body->shape, request.threads);
+  if (half) body->widened = Widened(x.dtype, request);
+  selection.workspace =
+      body->widened.bytes() + recurrent_workspace(body->shape, request.threads);
   if (w.constant && r.constant) {
     const std::string format = "recurrent " + std::to_string(int(prim.kind)) +
                                std::to_string(body->shape.split()) + r.constant->source;

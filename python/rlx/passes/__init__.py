@@ -11,6 +11,7 @@ from rlx.passes.dedupe import dedupe
 from rlx.passes.dims import dims
 from rlx.passes.epilogues import epilogues
 from rlx.passes.fold import fold
+from rlx.passes.integers import integers
 from rlx.passes.layout import layout
 from rlx.passes.patterns import patterns
 from rlx.passes.prune import prune
@@ -19,6 +20,7 @@ from rlx.passes.regions import regions
 # name -> pass; each takes a Graph and gives it back rewritten.
 PIPELINE: dict[str, Callable[[Graph], Graph]] = {
     "dims": dims,
+    "integers": integers,
     "fold": fold,
     "dedupe": dedupe,
     "patterns": patterns,
