@@ -77,14 +77,16 @@ def qlinear_sigmoid(b, x, x_scale, x_zero=None, y_scale=None, y_zero=None):
 
 
 @op("QLinearLeakyRelu", domain=MS)
-def qlinear_leaky_relu(b, x, x_scale, x_zero=None, y_scale=None, y_zero=None, *, alpha: float = 0.01):
+def qlinear_leaky_relu(b, x, x_scale, x_zero=None, y_scale=None, y_zero=None, *,
+                       alpha: float = 0.01):
     needed(Y_scale=y_scale)
     y = activation.leaky_relu(b, real(b, x, x_scale, x_zero), alpha=alpha)
     return whole(b, y, y_scale, y_zero, x.dtype)
 
 
 @op("QLinearSoftmax", domain=MS)
-def qlinear_softmax(b, x, x_scale, x_zero=None, y_scale=None, y_zero=None, *, axis: int = -1, opset: int = 13):
+def qlinear_softmax(b, x, x_scale, x_zero=None, y_scale=None, y_zero=None, *, axis: int = -1,
+                    opset: int = 13):
     needed(Y_scale=y_scale)
     softmax = activation.softmax if opset >= 13 else activation.softmax_1
     y = softmax(b, real(b, x, x_scale, x_zero), axis=axis)
@@ -100,7 +102,8 @@ def qlinear_global_average_pool(b, x, x_scale, x_zero, y_scale, y_zero, *,
 
 
 @op("QLinearAveragePool", domain=MS)
-def qlinear_average_pool(b, x, x_scale, x_zero=None, y_scale=None, y_zero=None, *, kernel_shape: Ints,
+def qlinear_average_pool(b, x, x_scale, x_zero=None, y_scale=None, y_zero=None, *,
+                         kernel_shape: Ints,
                          auto_pad: AutoPad = "NOTSET", ceil_mode: int = 0, channels_last: int = 0,
                          count_include_pad: int = 0, pads: Ints = None, strides: Ints = None):
     needed(Y_scale=y_scale)

@@ -1,4 +1,4 @@
-"""Quantised products of com.microsoft: of dynamic ranges, of blocked weights, in attention, LSTM."""
+"""Quantised products of com.microsoft: dynamic ranges, blocked weights, attention, LSTM."""
 
 from __future__ import annotations
 
