@@ -148,8 +148,10 @@ def _tail():
         x = values((2, n // 2 + 1 if onesided and inverse else n, 3, parts_in))
         yield Case(f"fft {n} {inverse} {onesided}", ("fft",), Fft(1, n, inverse, onesided), [x],
                    [typed(F32, 2, points, 3, 1 if onesided and inverse else 2)], "rounded")
-    yield Case("map", ("map",), Map("col2im", 2 * 3 * 5, (2, 4, 1, 1, 0, 2, 3, 2, 1, 0)),
-               [values((2, 12, 12))], [typed(F32, 2, 3, 5, 6)], "sum")
+    for dtype in (F32, F16, BF16):
+        yield Case(f"map {dtype.name.lower()}", ("map",),
+                   Map("col2im", 2 * 3 * 5, (2, 4, 1, 1, 0, 2, 3, 2, 1, 0)),
+                   [values((2, 12, 12), dtype)], [typed(dtype, 2, 3, 5, 6)], "sum")
 
 
 def cases():

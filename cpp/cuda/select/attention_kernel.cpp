@@ -68,10 +68,14 @@ int aligned_elements(const params::Attention& p) {
   return 1;
 }
 
+constexpr int64_t mma_rows = 16;
+
 std::string mma_refusal(const params::Attention& p, DType dtype, const Tools& tools) {
   if (dtype == DType::float32) return "tensor cores are for half types";
   if (tools.driver.info().capability < 80) return "the card has no such tensor cores";
   if (p.depth > 128 || p.value_depth > 128) return "head dims above 128";
+  // A tile would be mostly empty, and its weights are rounded to half before the second product.
+  if (p.queries < mma_rows || p.keys < mma_rows) return "fewer rows than a tile has";
   return aligned_elements(p) == 1 ? "odd head dims or strides" : "";
 }
 

@@ -21,8 +21,8 @@ std::string element_name(const params::MapBody& body, DType type) {
   }
   switch (type) {
     case DType::float32: case DType::float64: return storage_name(type);
-    case DType::float16: return "rlx::scalar::StoredFloat16";
-    case DType::bfloat16: return "rlx::scalar::StoredBFloat16";
+    case DType::float16: return "rlx::F16";
+    case DType::bfloat16: return "rlx::BF16";
     default: break;
   }
   if (body.types == params::MapTypes::number) {
