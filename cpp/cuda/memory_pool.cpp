@@ -31,8 +31,11 @@ std::shared_ptr<void> MemoryPool::get(size_t bytes) {
     if (size <= largest_small) {
       memory = carve(size);
     } else {
-      const auto found = free_.lower_bound(size);
-      if (found != free_.end() && found->first == size) {
+      // The latest of its size: a caller that drops its result gets the same address again, at
+      // which the walk is recorded already.
+      const auto after = free_.upper_bound(size);
+      if (after != free_.begin() && std::prev(after)->first == size) {
+        const auto found = std::prev(after);
         memory = found->second;
         free_.erase(found);
         statistics_.kept -= size;

@@ -53,6 +53,19 @@ print(s.counters()["recordings"])
     assert calls["cuLaunchKernelEx"] == 2 * 2  # walked once, recorded once
 
 
+def test_results_that_are_dropped_come_to_the_same_address_again(on_fake_gpu):
+    """However many blocks of their size are free: a recording is of fixed addresses."""
+    done, _ = on_fake_gpu("""
+s = rlx.load(model(), device="cuda")
+big = np.ones((20000, 4), np.float32)
+kept = [s.run({"x": big}, outputs="device") for _ in range(20)]
+del kept
+for _ in range(6): s.run({"x": big}, outputs="device")
+print(s.counters()["recordings"])
+""")
+    assert done.stdout.split() == ["1"]
+
+
 def test_stream_mode_launches_each_time(on_fake_gpu):
     _, calls = on_fake_gpu("""
 s = rlx.load(model(), device="cuda", mode="stream")
