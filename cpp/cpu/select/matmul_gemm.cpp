@@ -114,6 +114,10 @@ bool fuse(const MatMulTask& task, GemmBody& body, std::string& rung) {
     rung += " + chain";
     return true;
   }
+  // Few rows by a B that is computed are streamed from where it lies; sums that a Region waits for
+  // would have it packed first, which costs more than the product.
+  constexpr int64_t streamed_rows = 4;
+  if (!body.packed && task.m <= streamed_rows) return false;
   if (!body.outer.empty()) return false;  // the kernel then counts rows from 0 several times
   body.tile.emplace(*prim.epilogue, request, task.product,
                     request.inputs.subspan(matmul_operands));
