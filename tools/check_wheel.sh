@@ -26,7 +26,7 @@ echo "$(basename "$wheel"): $size bytes, at most $limit"
 "$python" -m zipfile -l "$wheel" > contents
 cat contents
 [ "$(grep -c libdnnl contents || true)" -le 1 ]
-[ "$(grep -c /_core contents)" -eq 1 ]
+[ "$(grep -c '/_core.*\.so' contents)" -eq 1 ]
 
 # A fresh environment, away from the source and from the build's libraries.
 "$python" -m venv elsewhere
