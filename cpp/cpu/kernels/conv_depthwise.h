@@ -13,9 +13,11 @@ struct DepthwiseConv {
   AxisTaps taps[3];
   DType x_type = DType::none;
   DType x_zero_type = DType::none;  // none: 0
+  DType y_type = DType::none;
 };
 
-// Whether there are kernels: float32, float64, and int8 or uint8 with int32 sums.
+// Whether there are kernels: float32, float64, int8 or uint8 with int32 sums, and half types with
+// results of their own type or float32.
 bool depthwise_conv_takes(DType x, DType w, DType y);
 
 // Bytes of the packed weights: [taps, out_channels] of the sums' type, zero points taken off.

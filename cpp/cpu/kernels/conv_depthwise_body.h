@@ -4,8 +4,11 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
+#include "core/half.h"
 #include "cpu/kernels/conv_depthwise_kernels.h"
+#include "kernels/include/small_floats.h"
 
 namespace rlx::cpu::depthwise {
 
@@ -15,17 +18,48 @@ struct VectorOf {
   typedef T unaligned __attribute__((vector_size(bytes), aligned(alignof(T)), may_alias));
 };
 
+// `lanes` elements of X as values of Sum.
+template <class X, class Sum, int lanes>
+[[gnu::always_inline]] static inline auto load(const X* from) {
+  using V = typename VectorOf<Sum, lanes * int(sizeof(Sum))>::type;
+  if constexpr (std::is_same_v<X, Float16> || std::is_same_v<X, Bfloat16>) {
+    using Bits = typename VectorOf<uint32_t, lanes * 4>::type;
+    using Loaded = typename VectorOf<uint16_t, lanes * 2>::unaligned;
+    const Bits half = __builtin_convertvector(*reinterpret_cast<const Loaded*>(from), Bits);
+    if constexpr (std::is_same_v<X, Bfloat16>) return V(half << 16);
+    // Multiplying by 2^112 makes normal numbers and subnormals right at once.
+    const V scaled = V((half & 0x7fffu) << 13) * 0x1p112f;
+    const Bits special = Bits((half & 0x7c00u) == 0x7c00u) & 0x7f800000u;
+    return V(Bits(scaled) | special | (half & 0x8000u) << 16);
+  } else {
+    using Loaded = typename VectorOf<X, lanes * int(sizeof(X))>::unaligned;
+    return __builtin_convertvector(*reinterpret_cast<const Loaded*>(from), V);
+  }
+}
+
+template <class Y, class V, int lanes>
+[[gnu::always_inline]] static inline void store(Y* to, V sums) {
+  for (int l = 0; l < lanes; ++l) {
+    if constexpr (std::is_same_v<Y, Float16>) {
+      to[l].bits = uint16_t(scalar::encode<scalar::Float16, false>(sums[l]));
+    } else if constexpr (std::is_same_v<Y, Bfloat16>) {
+      to[l].bits = uint16_t(scalar::encode<scalar::BFloat16, false>(sums[l]));
+    } else {
+      to[l] = sums[l];
+    }
+  }
+}
+
 struct Pixel {  // one output pixel's taps
   const TapRun *d, *h, *w;
 };
 
 // `vectors` vectors of `lanes` channels of one output pixel. x and packed start at the first.
-template <class X, class Sum, int lanes, int vectors>
+template <class X, class Sum, class Y, int lanes, int vectors>
 [[gnu::always_inline]] static inline void pixel(const DepthwiseConv& conv, const Pixel& p,
-                                                const X* x, const Sum* packed, Sum zero, Sum* y) {
+                                                const X* x, const Sum* packed, Sum zero, Y* y) {
   using V = typename VectorOf<Sum, lanes * int(sizeof(Sum))>::type;
   using U = typename VectorOf<Sum, lanes * int(sizeof(Sum))>::unaligned;
-  using Loaded = typename VectorOf<X, lanes * int(sizeof(X))>::unaligned;
   const ConvGeometry& g = conv.geometry;
   const AxisTaps* t = conv.taps;
   V sums[vectors] = {};
@@ -39,8 +73,7 @@ template <class X, class Sum, int lanes, int vectors>
       const Sum* weights = packed + (row_tap + p.w->tap) * g.out_channels;
       for (int64_t k = 0; k < p.w->count; ++k) {
         for (int v = 0; v < vectors; ++v) {
-          const Loaded loaded = *reinterpret_cast<const Loaded*>(from + v * lanes);
-          const V value = __builtin_convertvector(loaded, V) - zero;
+          const V value = load<X, Sum, lanes>(from + v * lanes) - zero;
           sums[v] += value * V(*reinterpret_cast<const U*>(weights + v * lanes));
         }
         from += t[2].source_step * g.x.space[2];
@@ -48,32 +81,32 @@ template <class X, class Sum, int lanes, int vectors>
       }
     }
   }
-  for (int v = 0; v < vectors; ++v) *reinterpret_cast<U*>(y + v * lanes) = sums[v];
+  for (int v = 0; v < vectors; ++v) store<Y, V, lanes>(y + v * lanes, sums[v]);
 }
 
 // All channels of a pixel when each input channel gives one output channel.
-template <class X, class Sum, int bytes>
+template <class X, class Sum, class Y, int bytes>
 [[gnu::always_inline]] static inline void channels(const DepthwiseConv& conv, const Pixel& p,
                                                    const X* x, const Sum* packed, Sum zero,
-                                                   Sum* y) {
+                                                   Y* y) {
   constexpr int lanes = bytes / int(sizeof(Sum));
   const int64_t count = conv.geometry.out_channels;
   int64_t c = 0;
   for (; c + 4 * lanes <= count; c += 4 * lanes) {
-    pixel<X, Sum, lanes, 4>(conv, p, x + c, packed + c, zero, y + c);
+    pixel<X, Sum, Y, lanes, 4>(conv, p, x + c, packed + c, zero, y + c);
   }
   for (; c + lanes <= count; c += lanes) {
-    pixel<X, Sum, lanes, 1>(conv, p, x + c, packed + c, zero, y + c);
+    pixel<X, Sum, Y, lanes, 1>(conv, p, x + c, packed + c, zero, y + c);
   }
   if (c < count && count >= lanes) {  // overlaps what is done: the values are equal
     c = count - lanes;
-    pixel<X, Sum, lanes, 1>(conv, p, x + c, packed + c, zero, y + c);
+    pixel<X, Sum, Y, lanes, 1>(conv, p, x + c, packed + c, zero, y + c);
     return;
   }
-  for (; c < count; ++c) pixel<X, Sum, 1, 1>(conv, p, x + c, packed + c, zero, y + c);
+  for (; c < count; ++c) pixel<X, Sum, Y, 1, 1>(conv, p, x + c, packed + c, zero, y + c);
 }
 
-template <class X, class Sum, int bytes>
+template <class X, class Sum, class Y, int bytes>
 static void rows(const DepthwiseConv& conv, const void* x, const void* packed, int32_t x_zero,
                  void* y, int64_t begin, int64_t end) {
   const ConvGeometry& g = conv.geometry;
@@ -82,17 +115,17 @@ static void rows(const DepthwiseConv& conv, const void* x, const void* packed, i
     const int64_t h = row % g.out[1], d = row / g.out[1] % g.out[0];
     const int64_t n = row / (g.out[0] * g.out[1]);
     const X* image = static_cast<const X*>(x) + n * g.x.batch;
-    Sum* to = static_cast<Sum*>(y) + n * g.y.batch + d * g.y.space[0] + h * g.y.space[1];
+    Y* to = static_cast<Y*>(y) + n * g.y.batch + d * g.y.space[0] + h * g.y.space[1];
     Pixel p{&conv.taps[0].runs[size_t(d)], &conv.taps[1].runs[size_t(h)], nullptr};
     for (int64_t o = 0; o < g.out[2]; ++o, to += g.y.space[2]) {
       p.w = &conv.taps[2].runs[size_t(o)];
       const Sum* weights = static_cast<const Sum*>(packed);
       if (multiplier == 1) {
-        channels<X, Sum, bytes>(conv, p, image, weights, Sum(x_zero), to);
+        channels<X, Sum, Y, bytes>(conv, p, image, weights, Sum(x_zero), to);
         continue;
       }
       for (int64_t c = 0; c < g.out_channels; ++c) {
-        pixel<X, Sum, 1, 1>(conv, p, image + c / multiplier, weights + c, Sum(x_zero), to + c);
+        pixel<X, Sum, Y, 1, 1>(conv, p, image + c / multiplier, weights + c, Sum(x_zero), to + c);
       }
     }
   }
@@ -100,8 +133,10 @@ static void rows(const DepthwiseConv& conv, const void* x, const void* packed, i
 
 template <int bytes>
 constexpr DepthwiseTable table() {
-  return {rows<float, float, bytes>, rows<double, double, bytes>, rows<int8_t, int32_t, bytes>,
-          rows<uint8_t, int32_t, bytes>};
+  return {rows<float, float, float, bytes>,        rows<double, double, double, bytes>,
+          rows<int8_t, int32_t, int32_t, bytes>,   rows<uint8_t, int32_t, int32_t, bytes>,
+          rows<Float16, float, Float16, bytes>,    rows<Float16, float, float, bytes>,
+          rows<Bfloat16, float, Bfloat16, bytes>,  rows<Bfloat16, float, float, bytes>};
 }
 
 }  // namespace rlx::cpu::depthwise

@@ -12,6 +12,7 @@ using DepthwiseRows = void (*)(const DepthwiseConv& conv, const void* x, const v
 
 struct DepthwiseTable {
   DepthwiseRows f32, f64, i8, u8;
+  DepthwiseRows f16, f16_sums, bf16, bf16_sums;  // with results of x's type, and of float32
 };
 
 extern const DepthwiseTable depthwise_table_portable, depthwise_table_avx2,

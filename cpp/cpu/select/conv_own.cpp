@@ -74,6 +74,7 @@ std::optional<Selection> conv_depthwise(const SelectRequest& request, const Conv
   for (int axis = 0; axis < 3; ++axis) body->conv.taps[axis] = axis_taps(g, axis);
   body->conv.x_type = x.dtype;
   body->conv.x_zero_type = request.inputs[2].dtype;
+  body->conv.y_type = request.outputs[0].dtype;
   body->w_type = w.dtype;
   body->w_zero_type = w_zero.dtype;
   body->w_zero_per_channel = w_zero.count() > 1;
