@@ -54,7 +54,7 @@ std::string format_name(const MemoryDesc& desc) {
 
 PrimitiveBody::PrimitiveBody(const PrimitiveDesc& desc, std::vector<Argument> arguments,
                              int threads)
-    : arguments_(std::move(arguments)) {
+    : arguments_(std::move(arguments)), threads_(threads) {
   const ThreadCount count(threads);
   check(dnnl_primitive_create(primitive_.out(), desc.get()), "dnnl_primitive_create");
 }
@@ -80,7 +80,7 @@ void PrimitiveBody::run(const RunArgs& args) const {
                                       arguments_[i].place.address(args)),
           "dnnl_memory_set_data_handle");
   }
-  const ThreadCount count(args.threads);
+  const ThreadCount count(threads_);
   check(dnnl_primitive_execute(primitive_.get(), state.stream.get(), int(state.arguments.size()),
                                state.arguments.data()),
         "dnnl_primitive_execute");

@@ -19,7 +19,7 @@ struct Argument {
 
 class PrimitiveBody : public StepBody {
  public:
-  // Compiles the primitive for `threads`, which later runs must use too.
+  // Compiles the primitive for `threads`; runs use as many.
   PrimitiveBody(const PrimitiveDesc& desc, std::vector<Argument> arguments, int threads);
   std::unique_ptr<StepState> make_state() const override;
   void run(const RunArgs& args) const override;
@@ -27,6 +27,7 @@ class PrimitiveBody : public StepBody {
  private:
   Primitive primitive_;
   std::vector<Argument> arguments_;
+  int threads_;
 };
 
 Attributes new_attributes();  // scratchpad from the user, no post-ops

@@ -98,12 +98,22 @@ bool slow(std::string_view implementation) {
          implementation.find("conv:any") != implementation.npos;
 }
 
+// Below this many multiplications waking the team costs more than it saves, and a team that
+// others keep from their cores costs milliseconds. All or one: its size must not vary.
+constexpr int64_t inline_work = 512 * 1024;
+
+int threads_for(const ConvGeometry& g, int threads) {
+  const int64_t per_pixel = g.taps() * g.in_per_group() * g.out_channels;
+  return g.batch * g.out_pixels() * per_pixel < inline_work ? 1 : threads;
+}
+
 }  // namespace
 
 std::optional<Selection> onednn_conv(const SelectRequest& request, const ConvGeometry& g,
                                      const Epilogue& epilogue, std::string& refusal) {
   const auto started = std::chrono::steady_clock::now();
-  const ThreadCount count(request.threads);
+  const int threads = threads_for(g, request.threads);
+  const ThreadCount count(threads);
   const Operand x = image(g, g.x, g.in_channels, g.in), w = weights(g);
   const Operand y = image(g, g.y, g.out_channels, g.out);
   PostOpPlan plan = plan_post_ops(epilogue, y.dims, y.strides, true);
@@ -137,7 +147,7 @@ std::optional<Selection> onednn_conv(const SelectRequest& request, const ConvGeo
   arguments.push_back({DNNL_ARG_DST, y.desc(), Place::operand(result)});
   selection.workspace = add_scratchpad(desc, selection.workspace, arguments);
   selection.steps.push_back({StepKind::dnn, std::make_shared<PrimitiveBody>(
-                                                desc, std::move(arguments), request.threads)});
+                                                desc, std::move(arguments), threads)});
   selection.rung = "onednn " + implementation;
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - started;
   selection.creation_seconds = spent.count();
