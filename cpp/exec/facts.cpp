@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "program/fields.h"
 
 namespace rlx {
 namespace {
@@ -182,6 +183,17 @@ void Facts::place_outputs(const std::vector<int32_t>& known_after) {
     if (!direct) last_read_in[size_t(r)] = int32_t(program->stages.size());
     copied.push_back(!direct);
   }
+}
+
+bool Facts::depends_on_capacity(const Node& node) const {
+  if (!has_capacity) return false;
+  bool found = false;
+  const auto look = [&](ExprId id) { found = found || (id >= 0 && varying[size_t(id)]); };
+  for_each_dim(node.prim, look);
+  for (const auto* list : {&node.inputs, &node.outputs})
+    for (ValueId v : *list)
+      if (v >= 0) std::ranges::for_each(value(v).shape, look);
+  return found;
 }
 
 void Facts::mark_states() {

@@ -45,6 +45,8 @@ struct Facts {
   const Constant& constant(ValueId v) const {
     return constants[size_t(value(root[size_t(v)]).constant)];
   }
+  // Whether the node's sizes may change from run to run within a plan.
+  bool depends_on_capacity(const Node& node) const;
   bool is_tensor(ValueId v) const { return value(v).kind == ValueKind::tensor; }
   const Segment* segment(size_t stage) const {
     return std::get_if<Segment>(&program->stages[stage]);

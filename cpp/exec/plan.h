@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -37,11 +38,19 @@ struct Operand {
   size_t bytes = 0;                 // arena: of its block
 };
 
+// What a Move makes when nothing is copied: elements of its source, from `offset` on.
+struct View {
+  ValueId source = -1;              // a root
+  Dims strides;
+  int64_t offset = 0;               // elements
+};
+
 struct PlannedNode {
   const Node* node = nullptr;
   Selection selection;              // at the planned dims; no steps when nothing is to do
   uint32_t first_operand = 0;
   size_t workspace_offset = 0;
+  std::optional<View> view;         // its output: then it has no steps
   bool varying = false;             // selected again when a capacity symbol changes
   bool in_place = false;
   bool empty = false;               // all outputs have no elements

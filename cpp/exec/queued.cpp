@@ -78,6 +78,7 @@ void PlanState::spread(size_t lane_count) {
   std::vector<plan::Touch> touched;
   for (const PlannedNode& node : plan->nodes) {
     plan::Touch& touch = touched.emplace_back();
+    if (node.view) continue;
     const size_t inputs = node.node->inputs.size(), all = inputs + node.node->outputs.size();
     for (size_t i = 0; i < all; ++i) {
       const Operand& operand = plan->operands[node.first_operand + i];

@@ -8,6 +8,7 @@
 #include "exec/observer.h"
 #include "exec/stages.h"
 #include "exec/state.h"
+#include "exec/views.h"
 
 namespace rlx {
 namespace {
@@ -144,7 +145,8 @@ void Runner::run_node(PlanState& state, size_t t, void* stream) {
 }
 
 void Runner::show_node(Observer& observer, size_t t, void* const* operands) {
-  if (!shared_.queue) return observer.end_node(t, operands);
+  const std::optional<View>& view = plan_->nodes[t].view;
+  if (!shared_.queue && !view) return observer.end_node(t, operands);
   const Node& node = *plan_->nodes[t].node;
   const std::vector<Number> bounds = bounds_of(facts(), plan_->symbols, plan_->numbers);
   std::vector<TensorDesc> descs;
@@ -153,7 +155,13 @@ void Runner::show_node(Observer& observer, size_t t, void* const* operands) {
   std::vector<void*> addresses(descs.size(), nullptr);
   for (size_t i = node.inputs.size(); i < descs.size(); ++i) {
     if (descs[i].dtype == DType::none || !operands[i]) continue;
-    copies.push_back(on_host({descs[i].dtype, descs[i].shape, operands[i], nullptr, true}));
+    const bool on_device = shared_.queue != nullptr;
+    const auto at = [&](Dims shape) {
+      return on_host({descs[i].dtype, std::move(shape), operands[i], nullptr, on_device});
+    };
+    copies.push_back(view ? gathered(at({reach(descs[i].shape, view->strides)}), descs[i].shape,
+                                     view->strides)
+                          : at(descs[i].shape));
     addresses[i] = copies.back().data;
   }
   observer.end_node(t, addresses.data());

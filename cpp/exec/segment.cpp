@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "exec/views.h"
 #include "plan/in_place.h"
-#include "program/fields.h"
 
 namespace rlx {
 namespace {
@@ -14,7 +14,8 @@ class SegmentBinder {
   SegmentBinder(const BindRequest& request, const Segment& segment, std::span<const Kept> kept,
                 Plan& plan)
       : request_(request), facts_(request.facts), segment_(segment), kept_(kept), plan_(plan),
-        bounds_(bounds_of(facts_, plan.symbols, plan.numbers)) {}
+        bounds_(bounds_of(facts_, plan.symbols, plan.numbers)),
+        views_(facts_, plan.stage, numbers()) {}
 
   void run() {
     plan_.nodes.resize(segment_.nodes.size());
@@ -43,10 +44,20 @@ class SegmentBinder {
     const Node& node = segment_.nodes[t];
     PlannedNode& planned = plan_.nodes[t];
     planned.node = &node;
+    if (const View* view = views_.made_by(t)) {
+      planned.view = *view;
+      planned.selection.rung = "view";
+      planned.selection.reason = "its readers take strides";
+      pairs_.emplace_back();
+      return;
+    }
     describe_node(facts_, node, numbers(), extents_, descs_);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (const auto view = views_.of(node.inputs[i])) descs_[i].strides = view->strides;
+    }
     planned.selection = select_node(request_, node, descs_, plan_.numbers);
     planned.empty = planned.selection.steps.empty();
-    planned.varying = facts_.has_capacity && depends_on_capacity(node);
+    planned.varying = facts_.depends_on_capacity(node);
     plan_.creation_seconds += planned.selection.creation_seconds;
     const auto inputs = std::span<const TensorDesc>(descs_).first(node.inputs.size());
     const auto outputs = std::span<const TensorDesc>(descs_).subspan(inputs.size());
@@ -67,16 +78,6 @@ class SegmentBinder {
     pairs = std::move(sure);
   }
 
-  bool depends_on_capacity(const Node& node) const {
-    bool found = false;
-    const auto look = [&](ExprId id) { found = found || (id >= 0 && facts_.varying[size_t(id)]); };
-    for_each_dim(node.prim, look);
-    for (const auto* list : {&node.inputs, &node.outputs})
-      for (ValueId v : *list)
-        if (v >= 0) std::ranges::for_each(facts_.value(v).shape, look);
-    return found;
-  }
-
   void define(ValueId v, const TensorDesc& desc) {
     if (v < 0) return;
     const bool in_state = request_.with_state && facts_.state_of[size_t(v)] >= 0;
@@ -95,8 +96,10 @@ class SegmentBinder {
     std::vector<plan::NodeUse> uses(segment_.nodes.size());
     std::vector<int32_t> last_read(values_.size(), -1);
     for (size_t t = 0; t < uses.size(); ++t) {
+      if (plan_.nodes[t].view) continue;  // what reads it reads its source
       for (ValueId v : segment_.nodes[t].inputs) {
-        reads[t].push_back(v < 0 ? -1 : facts_.root[size_t(v)]);
+        const auto view = views_.of(v);
+        reads[t].push_back(v < 0 ? -1 : view ? view->source : facts_.root[size_t(v)]);
         if (v >= 0) last_read[size_t(reads[t].back())] = int32_t(t);
       }
       uses[t] = {reads[t], segment_.nodes[t].outputs,
@@ -130,6 +133,13 @@ class SegmentBinder {
 
   Operand operand(ValueId v) {
     if (v < 0) return {};
+    if (const auto view = views_.of(v)) {
+      Operand source = operand(view->source);
+      const size_t skipped = size_t(view->offset) * size_of(facts_.value(v).dtype);
+      source.offset += skipped;
+      source.bytes -= skipped;
+      return source;
+    }
     const ValueId root = facts_.root[size_t(v)];
     if (facts_.is_constant(v)) {
       plan_.uploads.push_back(request_.device.upload(facts_.constant(v)));
@@ -164,6 +174,7 @@ class SegmentBinder {
   std::span<const Kept> kept_;
   Plan& plan_;
   std::vector<Number> bounds_;
+  Views views_;
   std::vector<int64_t> extents_;
   std::vector<TensorDesc> descs_;
   std::vector<plan::StoredValue> values_;

@@ -7,7 +7,7 @@ import pytest
 import models
 from rlx.ir.prims import Attention, Move
 from rlx.passes import PIPELINE
-from tests.passes.equivalence import check, counts, model_of, node
+from tests.passes.equivalence import check, counts, graph_of, model_of, node
 
 PASSES = ["dims", "fold", "dedupe", "patterns", "regions", "attention"]
 # name -> (batch, size) and the attentions of the narrow network
@@ -104,6 +104,57 @@ def test_repeated_key_heads_are_grouped_queries():
     graph = check(model_of([*nodes, *FINISH], shapes, ["y"], constants), inputs,
                   PASSES, ("rounded", "float32"))
     assert counts(graph) == {"Attention": 1}
+
+
+def test_keys_transposed_while_batch_and_heads_are_one_axis():
+    """As PyTorch's exporter writes it, beside a query whose scale ends a longer Region."""
+    flat, back = np.array([B * H, T, D]), np.array([B, H, D, T])
+    nodes = [node("Reshape", "k flat", "k1"), node("Transpose", "k1", "k2", perm=[0, 2, 1]),
+             node("Reshape", "k2 back", "k3"), node("Mul", "k3 r", "kt"),
+             node("Tanh", "q", "q1"), node("Mul", "q1 r", "q2"), node("MatMul", "q2 kt", "p"),
+             *FINISH]
+    shapes = {"q": [B, H, S, D], "k": [B, H, T, D], "v": [B, H, T, D]}
+    graph = check(model_of(nodes, shapes, ["y"], {**SCALE, "flat": flat, "back": back}),
+                  operands(), PASSES, ("rounded", "float32"))
+    assert counts(graph) == {"Attention": 1, "Region": 1, "Alias": 1}
+
+
+def hidden_behind(offset, rows=S, low=-np.inf):
+    return np.where(np.arange(T) > np.arange(rows)[:, None] + offset, low, 0).astype(np.float32)
+
+
+CAUSAL = {"from the first key": hidden_behind(0), "behind a past": hidden_behind(T - S),
+          "finite": hidden_behind(1, low=np.finfo(np.float32).min)[None, None]}
+
+
+@pytest.mark.parametrize("form", CAUSAL)
+def test_a_constant_causal_mask_is_no_operand(form):
+    nodes = [*transposed_key(), node("Div", "s c", "d"), node("Add", "d m", "p"), *FINISH]
+    shapes = {"q": [B, H, S, D], "k": [B, H, T, D], "v": [B, H, T, D]}
+    graph = check(model_of(nodes, shapes, ["y"], {**SCALE, "m": CAUSAL[form]}), operands(),
+                  PASSES, ("rounded", "float32"))
+    (found,) = [n for n in graph.nodes if isinstance(n.prim, Attention)]
+    assert found.prim.causal and found.prim.score is None and len(found.inputs) == 3
+
+
+OTHER_MASKS = {
+    "hides a key too many": np.where(np.arange(T) == 0, -np.inf, 0) + hidden_behind(1),
+    "hides a little": hidden_behind(0, low=-10.0),
+    "hides nothing": np.zeros((S, T)),
+    "a row sees nothing": hidden_behind(-1),
+    "adds elsewhere": hidden_behind(0) + np.eye(S, T),
+    "one row for all": hidden_behind(1, rows=1),
+}
+
+
+@pytest.mark.parametrize("form", OTHER_MASKS)
+def test_other_constant_masks_stay_operands(form):
+    nodes = [*transposed_key(), node("Div", "s c", "d"), node("Add", "d m", "p"), *FINISH]
+    shapes = {"q": [B, H, S, D], "k": [B, H, T, D], "v": [B, H, T, D]}
+    graph = graph_of(model_of(nodes, shapes, ["y"],
+                              {**SCALE, "m": OTHER_MASKS[form].astype(np.float32)}), PASSES)
+    (found,) = [n for n in graph.nodes if isinstance(n.prim, Attention)]
+    assert found.prim.score is not None or found.prim.causal_offset >= T - 1
 
 
 REFUSED = {

@@ -32,6 +32,21 @@ std::vector<int64_t> head_strides(const TensorDesc& t, HeadLayout layout) {
   return {t.strides[0], t.strides[first ? 1 : 2], t.strides[first ? 2 : 1], t.strides[3]};
 }
 
+// Whether rows are aligned neighbours, and heads or images follow without a gap behind the rows:
+// where a past grows into its buffer, each length would be compiled anew.
+std::string layout_refusal(const TensorDesc& t, HeadLayout layout) {
+  if (t.count() == 0) return "nothing to attend to";
+  const std::vector<int64_t> strides = head_strides(t, layout);
+  const int64_t rows = t.shape[layout == HeadLayout::bhsd ? 2 : 1];
+  int64_t behind = 0;
+  for (size_t k = 0; k < 3; ++k) {
+    if (strides[k] % 8 != 0) return "rows that begin at odd addresses";
+    if (strides[k] > strides[2] && (behind == 0 || strides[k] < behind)) behind = strides[k];
+  }
+  if (strides[3] != 1) return "strides within rows";
+  return behind > rows * strides[2] ? "a growing past" : "";
+}
+
 std::string refusal_of(const Attention& prim, const SelectRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   const auto& q = request.inputs[0].shape;
@@ -47,11 +62,16 @@ std::string refusal_of(const Attention& prim, const SelectRequest& request) {
   if (prim.causal && request.dim(prim.causal_offset) != 0) return "a causal mask with an offset";
   // Where a mask hides all keys of a row, cuDNN gives the mean of the values, not zeros.
   if (prim.score) return "a mask, which may hide whole rows, or another change of the scores";
-  for (size_t i = 0; i < request.inputs.size(); ++i) {
-    if (request.inputs[i].count() == 0) return "nothing to attend to";
-    if (!request.inputs[i].contiguous()) return "strided operands";
+  const std::pair<const TensorDesc*, HeadLayout> operands[] = {
+      {&request.inputs[0], prim.q_layout},
+      {&request.inputs[1], prim.k_layout},
+      {&request.inputs[2], prim.v_layout},
+      {&request.outputs[0], prim.y_layout}};
+  for (const auto& [operand, layout] : operands) {
+    const std::string refusal = layout_refusal(*operand, layout);
+    if (!refusal.empty()) return refusal;
   }
-  return request.outputs[0].contiguous() ? "" : "a strided result";
+  return "";
 }
 
 std::optional<Selection> by_library(const Attention& prim, const SelectRequest& request,

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from rlx.ir.expr import as_int
 from rlx.ir.graph import Graph, Node, Value
 from rlx.ir.prims import Attention, MatMul, Region, RegionOp, Softmax
 from rlx.ir.types import DType
+from rlx.passes.attention_operands import HEADS_FIRST, key, operand, unscaled
 from rlx.passes.children import for_each_graph
 from rlx.passes.epilogues import reorder
-from rlx.passes.match import Uses, alias_source, transposed
+from rlx.passes.match import Uses, transposed
 from rlx.passes.regions import is_identity, merged_origin
 
-_HEADS_FIRST = (0, 2, 1, 3)  # the transpose between bshd and bhsd, its own inverse
+# What exporters add to hide a key, or less: no score of the type makes up for it.
+_LOWEST = {DType.FLOAT32: -1e30, DType.BFLOAT16: -1e30, DType.FLOAT16: -65504.0}
 
 
 def attention(graph: Graph) -> Graph:
@@ -37,6 +41,7 @@ class _Score:
     region: Region | None
     extras: list[Value]
     scale: float = 1.0
+    made: list[Node] = field(default_factory=list)  # nodes to put before the attention
 
 
 def _fuse(graph: Graph, uses: Uses, softmax: Node) -> None:
@@ -52,11 +57,12 @@ def _fuse(graph: Graph, uses: Uses, softmax: Node) -> None:
     first = score.product
     if not _plain(first.prim) or first.prim.trans_a or x.dtype is DType.FLOAT64:
         return
-    k0, k_scale = _unscaled(first.inputs[1])
-    q0, q_scale = _unscaled(first.inputs[0])
-    k = _key(k0, first.prim.trans_b)
-    q, q_layout = _operand(q0)
-    v, v_layout = _operand(second.inputs[1])
+    made: list[Node] = []
+    k0, k_scale = unscaled(first.inputs[1], uses.once(first.inputs[1]), made)
+    q0, q_scale = unscaled(first.inputs[0], uses.once(first.inputs[0]), made)
+    k = key(k0, first.prim.trans_b, made)
+    q, q_layout = operand(q0)
+    v, v_layout = operand(second.inputs[1])
     if k is None or any(t.rank != 4 for t in (q, k[0], v)):
         return
     if any(t.dtype is not q.dtype for t in (k[0], v, second.outputs[0])):
@@ -70,6 +76,7 @@ def _fuse(graph: Graph, uses: Uses, softmax: Node) -> None:
     if not _same_batch(q, k[0], v):
         return
     score.scale = first.prim.alpha * q_scale * k_scale
+    score.made = made
     _replace(graph, uses, softmax, second, score, (q, q_layout), k, (v, v_layout))
 
 
@@ -105,80 +112,24 @@ def _score(uses: Uses, x: Value) -> _Score | None:
     return None
 
 
-def _operand(v: Value) -> tuple[Value, str]:
-    """v, seen through a heads transpose and through repeated key/value heads."""
-    found = transposed(v)
-    if found is not None and found[1] == _HEADS_FIRST:
-        return found[0], "bshd"
-    return _unrepeated(v), "bhsd"
-
-
-def _unscaled(v: Value) -> tuple[Value, float]:
-    """(x, number) when v is x times a number, as exporters that spread the scale write it."""
-    node = v.producer
-    if node is None or not isinstance(node.prim, Region) or node.prim.results != (2,):
-        return v, 1.0
-    ops = node.prim.ops
-    op = ops[2]
-    kinds = [ops[a].op for a in op.args]
-    if op.op not in ("mul", "div") or sorted(kinds) != ["const", "load"] or (
-            op.op == "div" and kinds[1] != "const"):
-        return v, 1.0
-    x, number = node.inputs[0], ops[op.args[kinds.index("const")]].imm
-    if tuple(x.shape) != tuple(v.shape) or not is_identity(node.prim.accesses[0]) or not number:
-        return v, 1.0
-    return x, number if op.op == "mul" else 1.0 / number
-
-
-def _key(b: Value, trans_b: bool) -> tuple[Value, str] | None:
-    """The keys as [b, h, t, d] or [b, t, h, d]; the product reads them transposed."""
-    if trans_b:
-        return _operand(b)
-    found = transposed(b)
-    if found is None:
-        return None
-    source, perm = found
-    if perm == (0, 2, 3, 1):
-        return source, "bshd"
-    return _operand(source) if perm == (0, 1, 3, 2) else None
-
-
-def _unrepeated(v: Value) -> Value:
-    """Key/value heads that an Expand repeated: [b, h, 1, t, d] -> [b, h, r, t, d] -> reshape."""
-    wide = alias_source(v)
-    node = wide.producer if wide is not None else None
-    if node is None or not isinstance(node.prim, Region) or wide.rank != 5 or v.rank != 4:
-        return v
-    if [op.op for op in node.prim.ops] != ["load"]:
-        return v
-    narrow, access = node.inputs[0], node.prim.accesses[0]
-    source = alias_source(narrow)
-    if source is None or source.rank != 4 or narrow.rank != 5 or as_int(narrow.shape[2]) != 1:
-        return v
-    repeats = access[2].axis == -1 and is_identity(access[:2]) and access[3:] == tuple(
-        replace(access[3], axis=k) for k in (3, 4))
-    merged = wide.shape[1] * wide.shape[2]
-    kept = (source.shape[0], source.shape[2], source.shape[3])
-    fits = (v.shape[0], v.shape[2], v.shape[3]) == kept and (
-        v.shape[1] is merged or v.shape[1] == merged)
-    return source if repeats and fits else v
-
-
 def _replace(graph: Graph, uses: Uses, softmax: Node, second: Node, score: _Score,
              q, k, v) -> None:
     y = second.outputs[0]
     y_layout, last = "bhsd", second
     reader = uses.only_reader(y)
     moved = transposed(reader.outputs[0]) if reader is not None else None
-    if moved is not None and moved[1] == _HEADS_FIRST and moved[0] is y:
+    if moved is not None and moved[1] == HEADS_FIRST and moved[0] is y:
         y_layout, last = "bshd", reader
     scale, region = _leading_scale(score.scale, score.region)
-    prim = Attention(scale, False, 0, q[1], k[1], v[1], y_layout, region)
+    offset = _causal_offset(region, score.extras)
+    if offset is not None:
+        region, score.extras = None, []
+    prim = Attention(scale, offset is not None, offset or 0, q[1], k[1], v[1], y_layout, region)
     origin = merged_origin(second.origin, softmax.origin)
     inputs = [q[0], k[0], v[0], *score.extras]
     place = graph.nodes.index(last)
-    graph.nodes[place] = Node(prim, inputs, [last.outputs[0]],
-                              merged_origin(origin, score.product.origin))
+    graph.nodes[place:place + 1] = [*score.made, Node(
+        prim, inputs, [last.outputs[0]], merged_origin(origin, score.product.origin))]
 
 
 def _leading_scale(alpha: float, region: Region | None) -> tuple[float, Region | None]:
@@ -200,6 +151,29 @@ def _leading_scale(alpha: float, region: Region | None) -> tuple[float, Region |
                 region = replace(region, ops=tuple(ops))
                 return alpha * factor, _or_none(region)
     return alpha, _or_none(region)
+
+
+def _causal_offset(region: Region | None, extras: list[Value]) -> int | None:
+    """n when all that happens to the scores is that a constant hides key j of row i, j > i + n."""
+    if region is None or len(extras) != 1 or not extras[0].is_const:
+        return None
+    ops = region.ops
+    last = ops[region.results[0]]
+    loads = sorted(ops[a].args for a in last.args if ops[a].op == "load")
+    mask, plane = extras[0].const, tuple(as_int(d) for d in region.shape[2:])
+    if last.op != "add" or loads != [(0,), (1,)] or mask.shape[-2:] != plane:
+        return None
+    if mask.size != plane[0] * plane[1] or not mask.size or extras[0].dtype not in _LOWEST:
+        return None
+    if any(m.axis != 2 + k or as_int(m.div) != 1 or as_int(m.mod) != 0
+           for k, m in enumerate(region.accesses[1][-2:]) if plane[k] != 1):
+        return None
+    added = mask.reshape(plane).astype(np.float32)
+    hidden = added <= _LOWEST[extras[0].dtype]
+    offset = int((~hidden[0]).sum()) - 1
+    beyond = np.arange(plane[1]) > np.arange(plane[0])[:, None] + offset
+    fits = offset >= 0 and (hidden == beyond).all() and not added[~hidden].any()
+    return offset if fits else None
 
 
 def _or_none(region: Region) -> Region | None:
