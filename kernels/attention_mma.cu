@@ -1,4 +1,4 @@
-// Attention on tensor cores for half types: 64 query rows a block, 64 keys at a time.
+// Attention on tensor cores for half types and TF32: 64 query rows a block, 64 keys at a time.
 #if RLX_SCORE
 #include "generated/score.h"
 #endif
@@ -12,14 +12,21 @@ namespace {
 
 using S = RLX_T;
 using rlx::params::Attention;
-constexpr int warps = 4, threads = warps * 32, block_rows = warps * 16, tile = 64;
+constexpr bool single = sizeof(S) == 4;                    // float, as TF32
 constexpr int depth = RLX_DEPTH, width = RLX_VALUE_DEPTH;  // rounded up to 16
-constexpr int chunk = RLX_CHUNK;                           // elements that are aligned together
-constexpr int key_pitch = depth + 8, value_pitch = tile + 8;
+constexpr int warps = 4, threads = warps * 32, block_rows = warps * 16;
+constexpr int tile = single && depth + width > 128 ? 32 : 64;
+constexpr int chunk = RLX_CHUNK;         // elements that are aligned together
+constexpr int each = 4 / int(sizeof(S)); // elements of a fragment's word
+constexpr int step = 8 * each;           // what one product takes along its inner dim
+// Rows end in 4 words more, so that a warp's fragments come from different banks.
+constexpr int key_pitch = depth + 4 * each;
+constexpr int value_pitch = single ? width + 4 : tile + 8;
 
 struct Shared {
   alignas(16) S keys[tile * key_pitch];
-  alignas(16) S values[width * value_pitch];  // transposed: a row for each column
+  // Halves are transposed, a row for each column, since their words are pairs of keys.
+  alignas(16) S values[single ? tile * value_pitch : width * value_pitch];
 };
 
 struct Place {  // of a warp: its rows are `row` and `row + 8` for each lane
@@ -43,27 +50,78 @@ RLX_FN void load_chunk(S (&x)[chunk], const S* row, int c, int columns, bool ins
   }
 }
 
+// As a product takes it.
+template <class T> RLX_FN T rounded(T x) {
+  if constexpr (single) {
+    return __builtin_bit_cast(float, rlx::tf32_word(x));
+  } else {
+    return x;
+  }
+}
+
 RLX_FN void load_tile(const Attention& p, const S* k, const S* v, long long key0, Shared& shared) {
   for (int i = int(threadIdx.x); i < tile * (depth / chunk); i += threads) {
     const int r = i / (depth / chunk), c = i % (depth / chunk) * chunk;
     S x[chunk];
     load_chunk(x, k + (key0 + r) * p.k_strides.row, c, p.depth, key0 + r < p.keys);
+#pragma unroll
+    for (int e = 0; e < chunk; ++e) x[e] = rounded(x[e]);
     rlx::store_run<chunk>(shared.keys + r * key_pitch + c, x);
   }
   for (int i = int(threadIdx.x); i < tile * (width / chunk); i += threads) {
-    const int r = i % tile, c = i / tile * chunk;
+    const int r = single ? i / (width / chunk) : i % tile;
+    const int c = (single ? i % (width / chunk) : i / tile) * chunk;
     S x[chunk];
     load_chunk(x, v + (key0 + r) * p.v_strides.row, c, p.value_depth, key0 + r < p.keys);
 #pragma unroll
-    for (int e = 0; e < chunk; ++e) shared.values[(c + e) * value_pitch + r] = x[e];
+    for (int e = 0; e < chunk; ++e) x[e] = rounded(x[e]);
+    if constexpr (single) {
+      rlx::store_run<chunk>(shared.values + r * value_pitch + c, x);
+    } else {
+#pragma unroll
+      for (int e = 0; e < chunk; ++e) shared.values[(c + e) * value_pitch + r] = x[e];
+    }
   }
 }
 
 RLX_FN unsigned word_at(const S* x) { return *reinterpret_cast<const unsigned*>(x); }
 
-// Pairs of a query row, zero outside.
-RLX_FN unsigned query_word(const Attention& p, const S* q, long long row, int d) {
-  return row < p.queries && d < p.depth ? word_at(q + (row * p.q_strides.row + d)) : 0u;
+// A word of a query row, zero outside.
+template <class T>
+RLX_FN unsigned query_word(const Attention& p, const T* q, long long row, int d) {
+  if (row >= p.queries || d >= p.depth) return 0u;
+  const T* at = q + (row * p.q_strides.row + d);
+  if constexpr (single) {
+    return rlx::tf32_word(*at);
+  } else {
+    return word_at(at);
+  }
+}
+
+// The weights of `step` keys as the left operand: of floats the accumulator holds keys 2t and
+// 2t + 1 where the operand has t and t + 4, so the values are read in that order.
+template <class T> RLX_FN rlx::MmaA weights_of(const rlx::MmaC (&s)[tile / 8], int k) {
+  if constexpr (single) {
+    const float* x = s[k].value;
+    return {{rlx::tf32_word(x[0]), rlx::tf32_word(x[2]), rlx::tf32_word(x[1]),
+             rlx::tf32_word(x[3])}};
+  } else {
+    const float *x = s[2 * k].value, *y = s[2 * k + 1].value;
+    return {{rlx::pack_pair<T>(x[0], x[1]), rlx::pack_pair<T>(x[2], x[3]),
+             rlx::pack_pair<T>(y[0], y[1]), rlx::pack_pair<T>(y[2], y[3])}};
+  }
+}
+
+// The values of those keys in 8 columns as the right operand.
+RLX_FN rlx::MmaB values_of(const Shared& shared, int k, int n) {
+  const int g = rlx::lane_id() / 4, t = rlx::lane_id() % 4;
+  if constexpr (single) {
+    const S* values = shared.values + (k * step + 2 * t) * value_pitch + n * 8 + g;
+    return {word_at(values), word_at(values + value_pitch)};
+  } else {
+    const S* values = shared.values + (n * 8 + g) * value_pitch + k * step + 2 * t;
+    return {word_at(values), word_at(values + 8)};
+  }
 }
 
 RLX_FN float score_of(const Attention& p, const Place& at, long long row, long long key,
@@ -111,16 +169,17 @@ RLX_FN void soften(rlx::MmaC (&s)[tile / 8], State& state, int h) {
   }
 }
 
-RLX_FN void take_tile(const Attention& p, const Place& at, const rlx::MmaA (&q)[depth / 16],
+RLX_FN void take_tile(const Attention& p, const Place& at, const rlx::MmaA (&q)[depth / step],
                       const Shared& shared, long long key0, State& state) {
   const int g = rlx::lane_id() / 4, t = rlx::lane_id() % 4;
   rlx::MmaC s[tile / 8];
 #pragma unroll
   for (int j = 0; j < tile / 8; ++j) {
-    const S* keys = shared.keys + (j * 8 + g) * key_pitch + 2 * t;
+    const S* keys = shared.keys + (j * 8 + g) * key_pitch + each * t;
 #pragma unroll
-    for (int d = 0; d < depth / 16; ++d) {
-      rlx::mma_add(s[j], q[d], {word_at(keys + d * 16), word_at(keys + d * 16 + 8)}, S{});
+    for (int d = 0; d < depth / step; ++d) {
+      rlx::mma_add(s[j], q[d],
+                   {word_at(keys + d * step), word_at(keys + d * step + step / 2)}, S{});
     }
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
@@ -131,15 +190,21 @@ RLX_FN void take_tile(const Attention& p, const Place& at, const rlx::MmaA (&q)[
   soften(s, state, 0);
   soften(s, state, 1);
 #pragma unroll
-  for (int k = 0; k < tile / 16; ++k) {
-    const float *x = s[2 * k].value, *y = s[2 * k + 1].value;
-    const rlx::MmaA weights = {{rlx::pack_pair<S>(x[0], x[1]), rlx::pack_pair<S>(x[2], x[3]),
-                                rlx::pack_pair<S>(y[0], y[1]), rlx::pack_pair<S>(y[2], y[3])}};
+  for (int k = 0; k < tile / step; ++k) {
+    const rlx::MmaA weights = weights_of<S>(s, k);
 #pragma unroll
     for (int n = 0; n < width / 8; ++n) {
-      const S* values = shared.values + (n * 8 + g) * value_pitch + k * 16 + 2 * t;
-      rlx::mma_add(state.sums[n], weights, {word_at(values), word_at(values + 8)}, S{});
+      rlx::mma_add(state.sums[n], weights, values_of(shared, k, n), S{});
     }
+  }
+}
+
+template <class T> RLX_FN void write_pair(T* to, float low, float high, bool both) {
+  if constexpr (single) {
+    to[0] = low;
+    if (both) to[1] = high;
+  } else {
+    *reinterpret_cast<unsigned*>(to) = rlx::pack_pair<T>(low, high);
   }
 }
 
@@ -157,8 +222,8 @@ RLX_FN void write(const Attention& p, const Place& at, State& state) {
       const int c = n * 8 + rlx::lane_id() % 4 * 2;
       if (c >= p.value_depth) continue;
       // A row that sees no key is 0 / 0.
-      *reinterpret_cast<unsigned*>(y + (row * p.y_strides.row + c)) = rlx::pack_pair<S>(
-          state.sums[n].value[2 * h] / total, state.sums[n].value[2 * h + 1] / total);
+      write_pair(y + (row * p.y_strides.row + c), state.sums[n].value[2 * h] / total,
+                 state.sums[n].value[2 * h + 1] / total, c + 1 < p.value_depth);
     }
   }
 }
@@ -181,13 +246,13 @@ extern "C" __global__ void __launch_bounds__(threads) attention_mma(const Attent
                (at.image * p.k_strides.batch + kv_head * p.k_strides.head);
   const S* v = static_cast<const S*>(p.v) +
                (at.image * p.v_strides.batch + kv_head * p.v_strides.head);
-  rlx::MmaA queries[depth / 16];
+  rlx::MmaA queries[depth / step];
 #pragma unroll
-  for (int d = 0; d < depth / 16; ++d) {
+  for (int d = 0; d < depth / step; ++d) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       queries[d].word[e] = query_word(p, q, at.row + e % 2 * 8,
-                                      d * 16 + rlx::lane_id() % 4 * 2 + e / 2 * 8);
+                                      d * step + rlx::lane_id() % 4 * each + e / 2 * (step / 2));
     }
   }
   State state;

@@ -8,7 +8,7 @@ import numpy as np
 # "tail": the same for an ill-conditioned function, whose small results are judged by its
 # argument's size.
 # "score": a model's probability against another library's; "cancelled": by a model that subtracts
-# nearly equal numbers.
+# nearly equal numbers. "tf32": products whose operands of the order of 1 are rounded to TF32.
 # "sum": of terms whose sizes add up to 1. "softmax", "norm": of values of the order of 1.
 _TABLE = {
     ("tail", "float64"): (4e-15, 1e-15),
@@ -32,6 +32,7 @@ _TABLE = {
     ("softmax", "float32"): (2e-6, 2e-7),
     ("softmax", "float16"): (1e-3, 1e-4),
     ("softmax", "bfloat16"): (8e-3, 1e-4),
+    ("tf32", "float32"): (2e-3, 2e-3),
     ("score", "float32"): (1e-4, 1e-5),
     ("cancelled score", "float32"): (1e-2, 1e-3),
     ("norm", "float64"): (1e-12, 1e-12),

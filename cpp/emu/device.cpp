@@ -23,12 +23,15 @@ class EmuDevice final : public Device {
  public:
   explicit EmuDevice(std::string name)
       : name_(std::move(name)),
-        driver_(make_driver(name_ == "emu" ? FiberOrder::ascending : FiberOrder::descending)),
-        jit_(make_jit(*driver_)) {}
+        driver_(make_driver(name_.ends_with("descending") ? FiberOrder::descending
+                                                          : FiberOrder::ascending)),
+        jit_(make_jit(*driver_)) {
+    options_.tf32 = name_.starts_with("emu:tf32");
+  }
 
   std::string name() const override { return name_; }
   Selection select(const SelectRequest& request) const override {
-    Selection made = cuda::select(request, cuda::Tools{*driver_, *jit_, nullptr, {}});
+    Selection made = cuda::select(request, cuda::Tools{*driver_, *jit_, nullptr, options_});
     if (std::holds_alternative<Gather>(request.prim) ||
         std::holds_alternative<Scatter>(request.prim)) {
       made.steps.push_back({StepKind::host, std::make_shared<FaultCheck>()});
@@ -40,12 +43,13 @@ class EmuDevice final : public Device {
 
  private:
   std::string name_;
+  cuda::DeviceOptions options_;
   std::unique_ptr<cuda::Driver> driver_;
   std::unique_ptr<cuda::Jit> jit_;
 };
 
 const bool registered = [] {
-  for (const char* name : {"emu", "emu:descending"}) {
+  for (const char* name : {"emu", "emu:descending", "emu:tf32", "emu:tf32:descending"}) {
     extra_devices().push_back({name, [name] { return make_device(name); }});
   }
   return true;

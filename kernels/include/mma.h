@@ -1,4 +1,4 @@
-// Tensor-core products of a warp on half types, and what the emulator does for them.
+// Tensor-core products of a warp on half types and TF32, and what the emulator does for them.
 #pragma once
 
 #include "kernels/include/element.h"
@@ -8,6 +8,8 @@ namespace rlx {
 // Fragments of c (16 x 8) += a (16 x 16) b (16 x 8), as PTX lays them out: with g = lane / 4 and
 // t = lane % 4, words hold pairs along k. a: (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8);
 // b: (2t, g), (2t + 8, g); c: (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+// For float (TF32) words hold one element and k is 8. a: (g, t), (g + 8, t), (g, t + 4),
+// (g + 8, t + 4); b: (t, g), (t + 4, g).
 struct MmaA {
   unsigned word[4];
 };
@@ -38,11 +40,34 @@ RLX_FN void mma_add(MmaC& c, const MmaA& a, const MmaB& b, BF16) {
       : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]),
         "r"(b.word[1]));
 }
+RLX_FN void mma_add(MmaC& c, const MmaA& a, const MmaB& b, float) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+      "{%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c.value[0]), "+f"(c.value[1]), "+f"(c.value[2]), "+f"(c.value[3])
+      : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]),
+        "r"(b.word[1]));
+}
+
+// x rounded to TF32, ties away from zero.
+RLX_FN unsigned tf32_word(float x) {
+  unsigned word;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(word) : "f"(x));
+  return word;
+}
 
 #else
 
-template <class S> RLX_FN float half_of(unsigned word, int k) {
-  return Element<S>::load(S{(unsigned short)(word >> (k % 2 * 16))});
+RLX_FN unsigned tf32_word(float x) {
+  const unsigned word = __builtin_bit_cast(unsigned, x);
+  return (word & 0x7f800000u) == 0x7f800000u ? word : (word + 0x1000u) & ~0x1fffu;
+}
+
+template <class S> RLX_FN float element_of(unsigned word, int k) {
+  if constexpr (sizeof(S) == 4) {
+    return __builtin_bit_cast(float, word);
+  } else {
+    return Element<S>::load(S{(unsigned short)(word >> (k % 2 * 16))});
+  }
 }
 
 template <class S> RLX_FN void mma_add(MmaC& c, const MmaA& a, const MmaB& b, S) {
@@ -52,13 +77,14 @@ template <class S> RLX_FN void mma_add(MmaC& c, const MmaA& a, const MmaB& b, S)
   } mine = {a, b};
   const emu::Gathered& all = emu::warp_gather(all_lanes, &mine, sizeof mine);
   const auto of = [&](int lane) { return reinterpret_cast<const Given*>(all.slot[lane]); };
+  constexpr int each = 4 / int(sizeof(S));  // elements of a word
   const int lane = emu::lane();
   for (int i = 0; i < 4; ++i) {
     const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-    for (int k = 0; k < 16; ++k) {
-      const int high = k / 8, at = k % 8 / 2;
-      c.value[i] += half_of<S>(of(row % 8 * 4 + at)->a.word[row / 8 + 2 * high], k) *
-                    half_of<S>(of(column * 4 + at)->b.word[high], k);
+    for (int k = 0; k < 8 * each; ++k) {
+      const int high = k / (4 * each), at = k % (4 * each) / each;
+      c.value[i] += element_of<S>(of(row % 8 * 4 + at)->a.word[row / 8 + 2 * high], k) *
+                    element_of<S>(of(column * 4 + at)->b.word[high], k);
     }
   }
   emu::warp_release(all_lanes);

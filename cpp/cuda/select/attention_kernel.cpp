@@ -55,10 +55,10 @@ RegionSource score_source(const Region& score, const SelectRequest& request,
   return region_source(spec);
 }
 
-// How many neighbours are aligned together everywhere: 8, 2, or 1 when the tensor cores' kernel,
-// which wants pairs, cannot take the layout.
-int aligned_elements(const params::Attention& p) {
-  for (int chunk : {8, 2}) {
+// How many neighbours are aligned together everywhere: 16 bytes, 4, or 1 element. Of halves the
+// tensor cores' kernel wants pairs.
+int aligned_elements(const params::Attention& p, size_t size) {
+  for (int chunk : {int(16 / size), 2}) {
     bool fits = p.depth % chunk == 0 && p.value_depth % chunk == 0;
     for (const params::HeadStrides* s : {&p.q_strides, &p.k_strides, &p.v_strides, &p.y_strides}) {
       fits = fits && s->batch % chunk == 0 && s->head % chunk == 0 && s->row % chunk == 0;
@@ -71,12 +71,12 @@ int aligned_elements(const params::Attention& p) {
 constexpr int64_t mma_rows = 16;
 
 std::string mma_refusal(const params::Attention& p, DType dtype, const Tools& tools) {
-  if (dtype == DType::float32) return "tensor cores are for half types";
+  if (dtype == DType::float32 && !tools.options.tf32) return "float32 without TF32";
   if (tools.driver.info().capability < 80) return "the card has no such tensor cores";
   if (p.depth > 128 || p.value_depth > 128) return "head dims above 128";
   // A tile would be mostly empty, and its weights are rounded to half before the second product.
   if (p.queries < mma_rows || p.keys < mma_rows) return "fewer rows than a tile has";
-  return aligned_elements(p) == 1 ? "odd head dims or strides" : "";
+  return dtype != DType::float32 && aligned_elements(p, 2) == 1 ? "odd head dims or strides" : "";
 }
 
 }  // namespace
@@ -107,7 +107,7 @@ Selection select_attention_kernel(const Attention& prim, const SelectRequest& re
     kernel.entry = "attention_mma";
     kernel.defines.push_back(define("RLX_DEPTH", ceil_div(p.depth, 16) * 16));
     kernel.defines.push_back(define("RLX_VALUE_DEPTH", ceil_div(p.value_depth, 16) * 16));
-    kernel.defines.push_back(define("RLX_CHUNK", aligned_elements(p)));
+    kernel.defines.push_back(define("RLX_CHUNK", aligned_elements(p, size_of(dtype))));
   } else {
     kernel.defines.push_back(define("RLX_VALUE_SLICE", slice));
   }
