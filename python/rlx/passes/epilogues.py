@@ -1,4 +1,4 @@
-"""Moves elementwise Regions into the primitive before (MatMul, Conv) or behind them (Softmax,
+"""Moves elementwise Regions into the primitive before (MatMul, Conv, Norm) or behind them (Softmax,
 Reduce, Norm), and folds per-channel scales into constant weights (batch norm vanishes)."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Absorber:
 
     def run(self) -> None:
         for node in list(self.graph.nodes):
-            if isinstance(node.prim, (MatMul, Conv)):
+            if isinstance(node.prim, (MatMul, Conv, Norm)):
                 self.epilogue(node)
         gone: set[int] = set()
         for node in self.graph.nodes:
@@ -52,7 +52,6 @@ class _Absorber:
         reader = self.only_reader(y)
         if reader is None or not isinstance(reader.prim, Region) or node.prim.epilogue is not None:
             return
-        channel = 1 if isinstance(node.prim, Conv) else y.rank - 1
         region = reader.prim
         if region.shape != y.shape or len(region.results) != 1 or len(region.ops) > MAX_OPS:
             return
@@ -62,17 +61,22 @@ class _Absorber:
             return
         if len(extras) > MAX_EXTRAS or any(op.op == "index" for op in region.ops):
             return
-        if not all(self.simple(reader, k, channel) for k in extras):
+        channel = 1 if isinstance(node.prim, Conv) else y.rank - 1
+        norm = isinstance(node.prim, Norm)
+        if norm and node.inputs[0] in reader.inputs:
+            return  # a prologue keeps what both read
+        if not norm and not all(self.simple(reader, k, channel) for k in extras):
             return
         order = [slots[0], *extras]
-        body = reorder(region, order, node.prim.accumulate)
-        fixed = (*node.inputs[:4], None, None)[:4]
+        body = reorder(region, order, y.dtype.compute if norm else node.prim.accumulate)
+        fixed = (*node.inputs, None, None)[:3] if norm else (*node.inputs, None, None)[:4]
         node.inputs = [*fixed, *(reader.inputs[k] for k in extras)]
         node.prim = replace(node.prim, epilogue=body)
-        node.outputs = list(reader.outputs)
+        node.outputs = [reader.outputs[0], *node.outputs[1:]]
         node.outputs[0].producer = node
         node.origin = merged_origin(reader.origin, node.origin)
-        fold_scale(node, channel)
+        if not norm:
+            fold_scale(node, channel)
         self.take_place(node, reader)
 
     def simple(self, reader: Node, slot: int, channel: int) -> bool:
@@ -130,7 +134,7 @@ class _Absorber:
         body = reorder(region_node.prim, order, load)
         scale, bias = (*node.inputs[1:3], None, None)[:2]
         node.inputs = [region_node.inputs[order[0]], scale, bias,
-                       *(region_node.inputs[k] for k in order[1:])]
+                       *(region_node.inputs[k] for k in order[1:]), *node.inputs[3:]]
         node.prim = replace(node.prim, prologue=body)
         if not alone:
             node.outputs = [*node.outputs[:3], *[None] * (3 - len(node.outputs[:3])), x]
