@@ -1,11 +1,14 @@
 // Selects as the CUDA device without any library does; runs on the CPU's arena.
 #include "emu/device.h"
 
+#include <cstring>
+
 #include "cpu/arena.h"
 #include "cuda/select/select.h"
 #include "emu/driver.h"
 #include "emu/jit.h"
 #include "exec/devices.h"
+#include "plan/memory.h"
 
 namespace rlx::emu {
 namespace {
@@ -37,6 +40,15 @@ class EmuDevice final : public Device {
       made.steps.push_back({StepKind::host, std::make_shared<FaultCheck>()});
     }
     return made;
+  }
+  // A GPU's copy of a weight begins aligned, whatever its place in the file.
+  std::shared_ptr<const void> upload(const Constant& constant) const override {
+    if (reinterpret_cast<uintptr_t>(constant.data) % plan::alignment == 0) {
+      return Device::upload(constant);
+    }
+    std::shared_ptr<void> copy = allocate(constant.bytes);
+    std::memcpy(copy.get(), constant.data, constant.bytes);
+    return copy;
   }
   std::unique_ptr<Arena> make_arena() const override { return cpu::make_arena(); }
   int default_threads() const override { return 1; }

@@ -13,7 +13,8 @@ from tests.tolerance import tolerance
 def _cases():
     causal = {"causal": True, "causal_offset": 3}
     for name, q, kv, options in [
-        ("plain", (2, 3, 20, 40), (2, 3, 35, 40), {}), ("rows", (1, 2, 70, 64), (1, 2, 150, 64), {}),
+        ("plain", (2, 3, 20, 40), (2, 3, 35, 40), {}),
+        ("rows", (1, 2, 70, 64), (1, 2, 150, 64), {}),
         ("causal groups", (1, 4, 17, 24), (1, 2, 20, 24), causal),
         ("wide heads", (1, 2, 17, 128), (1, 2, 70, 128), {}),
         ("odd dims", (1, 2, 19, 15), (1, 2, 20, 15), {}),

@@ -57,6 +57,16 @@ def test_gelu_by_tanh(cube, order):
     assert ops_of(run([*CUBE[cube], *TANH, *ORDERS[order]])) == ["gelu_tanh"]
 
 
+@pytest.mark.parametrize("nodes, name", [
+    ([*ERF["divided"], *GATE, *ORDERS["half x then (1 + e)"]], "gelu"),
+    ([*CUBE["power"], *TANH, *ORDERS["half x then (1 + e)"]], "gelu_tanh")])
+def test_gelu_with_constants_rounded_to_half(nodes, name):
+    constants = {k: v.astype(np.float16) for k, v in N.items()}
+    model = model_of(nodes, X, ["y"], constants, dtype=np.float16)
+    given = {"x": values()["x"].astype(np.float16)}
+    assert ops_of(check(model, given, ["patterns"], ("rounded", "float16"))) == [name]
+
+
 def test_silu():
     assert ops_of(run([node("Sigmoid", "x", "s"), node("Mul", "s x", "y")])) == ["silu"]
 

@@ -16,6 +16,7 @@ from rlx.passes.layout import layout
 from rlx.passes.patterns import patterns
 from rlx.passes.prune import prune
 from rlx.passes.regions import regions
+from rlx.passes.rows import rows
 
 # name -> pass; each takes a Graph and gives it back rewritten.
 PIPELINE: dict[str, Callable[[Graph], Graph]] = {
@@ -24,6 +25,7 @@ PIPELINE: dict[str, Callable[[Graph], Graph]] = {
     "fold": fold,
     "dedupe": dedupe,
     "patterns": patterns,
+    "rows": rows,
     "regions": regions,
     "attention": attention,
     "epilogues": epilogues,

@@ -8,7 +8,9 @@ from rlx.ir.expr import as_int, symbols_of
 from rlx.ir.graph import Alias, Graph, Node, Value
 from rlx.ir.prims import Move, Region
 from rlx.ir.slots import numbers_of
-from rlx.ir.types import TensorType
+from rlx.ir.types import DType, TensorType
+
+_NEAR = {DType.FLOAT16: 1e-3, DType.BFLOAT16: 8e-3}  # what rounding to the type changes
 
 
 class Uses:
@@ -73,7 +75,7 @@ def constant(v: Value | None) -> float | None:
 def is_near(v: Value | None, number: float) -> bool:
     """Whether v is the constant `number`, as exporters round it."""
     found = constant(v)
-    return found is not None and abs(found - number) <= 1e-4 * abs(number)
+    return found is not None and abs(found - number) <= _NEAR.get(v.dtype, 1e-4) * abs(number)
 
 
 def binary(v: Value | None, op: str) -> list[Value] | None:
