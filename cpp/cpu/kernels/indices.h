@@ -1,9 +1,11 @@
 // Index tensors of Gather and Scatter: int32 or int64, negative from the end, checked.
 #pragma once
 
+#include <atomic>
 #include <string>
 
 #include "backend.h"
+#include "cpu/team.h"
 
 namespace rlx::cpu {
 
@@ -24,6 +26,17 @@ inline int64_t checked_index(int64_t i, int64_t n) {
                       std::to_string(i));
   }
   return i < 0 ? i + n : i;
+}
+
+// checked_index() of all of them, before anything is written.
+inline void check_indices(const Indices& indices, int64_t count, int64_t n, int threads) {
+  std::atomic<bool> beyond{false};
+  parallel_for(threads, count, 1 << 15, [&](int64_t begin, int64_t end) {
+    bool any = false;
+    for (int64_t i = begin; i < end; ++i) any |= indices[i] < -n || indices[i] >= n;
+    if (any) beyond = true;
+  });
+  for (int64_t i = 0; beyond && i < count; ++i) checked_index(indices[i], n);
 }
 
 inline bool narrow_indices(const TensorDesc& desc) {

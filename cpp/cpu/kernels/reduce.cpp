@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t row_chunk = 2048;     // values read at once
 constexpr int64_t block_states = 512;   // results in progress
+constexpr int64_t short_row = 16;       // too few values to be worth a call for each row
 constexpr double share_ns = 15000;      // worth waking a thread for
 
 size_t padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -61,6 +62,7 @@ ReduceProgram::ReduceProgram(const Spec& spec) : axes_(spec.prim->axes) {
   }
   const bool index = prim.kind == ReduceKind::argmax || prim.kind == ReduceKind::argmin;
   const DType result = index ? DType::int64 : joined;
+  item_ = size_of(joined);
   result_item_ = size_of(result);
   out_item_ = size_of(spec.output);
   cast_ = cast_loop(result, compute_type(spec.output), false);
@@ -104,6 +106,8 @@ void ReduceProgram::find_axes(std::span<const int64_t> shape) {
     rows *= shape[axis];
     (kind ? positions_ : outputs_) *= shape[axis];
   }
+  short_rows_ = inner_reduced_ && inner_ > 0 && inner_ <= short_row && reduced_.empty();
+  if (short_rows_) row_rank_ = 0;
 }
 
 void ReduceProgram::lay_out(int threads) {
@@ -116,6 +120,7 @@ void ReduceProgram::lay_out(int threads) {
     // Fewer results a task where that feeds more threads.
     const auto wanted = int64_t(std::min(total / share_ns, 4.0 * threads)) + 1;
     block_ = std::max<int64_t>(1, std::min(block_, outputs_ / wanted));
+    if (short_rows_) block_ = std::min(block_, row_chunk / 2 / std::max<int64_t>(inner_, 1));
     blocks_ = (outputs_ + block_ - 1) / std::max<int64_t>(block_, 1);
   } else {
     blocks_ = block_ == 0 ? 0 : rows * ((inner_ + block_ - 1) / block_);
@@ -151,6 +156,17 @@ void ReduceProgram::reduce_rows(Task& task, int64_t row, int64_t state, int64_t 
   }
 }
 
+// The rows of n states at once: the values of all at one position join as a column.
+void ReduceProgram::reduce_short_rows(Task& task, int64_t first, int64_t n) const {
+  const void* rows = task.cursor.read(0, first * inner_, n * inner_, task.buffer);
+  std::byte* column = task.buffer + row_chunk / 2 * int64_t(item_);
+  const Strided gather = gather_loop(item_);
+  for (int64_t at = 0; at < inner_; ++at) {
+    gather(column, static_cast<const std::byte*>(rows) + at * int64_t(item_), inner_, n);
+    loops_.column(task.a, task.b, column, n, at);
+  }
+}
+
 // Columns [column, column + n), one for each state.
 void ReduceProgram::reduce_columns(Task& task, int64_t row, int64_t column, int64_t n,
                                    int64_t begin, int64_t end) const {
@@ -169,6 +185,7 @@ void ReduceProgram::reduce_states(Task& task, int64_t first, int64_t n, int64_t 
     reduce_columns(task, row_of(kept_, outer), first - outer * inner_, n, begin, end);
     return;
   }
+  if (short_rows_) return reduce_short_rows(task, first, n);
   for (int64_t k = 0; k < n; ++k) reduce_rows(task, row_of(kept_, first + k), k, begin, end);
 }
 

@@ -36,6 +36,7 @@ class ReduceProgram {
   void lay_out(int threads);
   void reduce_states(Task& task, int64_t first, int64_t n, int64_t begin, int64_t end) const;
   void reduce_rows(Task& task, int64_t row, int64_t state, int64_t begin, int64_t end) const;
+  void reduce_short_rows(Task& task, int64_t first, int64_t n) const;
   void reduce_columns(Task& task, int64_t row, int64_t column, int64_t n, int64_t begin,
                       int64_t end) const;
   void finish(Task& task, int64_t first, int64_t n, void* out) const;
@@ -47,7 +48,9 @@ class ReduceProgram {
   std::optional<RowReader> reader_;
   Loop cast_ = nullptr, store_ = nullptr;  // from results to the output
   size_t result_item_ = 0, out_item_ = 0;
+  size_t item_ = 0;                   // bytes of a value as it is joined
   bool inner_reduced_ = false;
+  bool short_rows_ = false;           // a few values each, that lie one row after the other
   int row_rank_ = 0;
   int64_t inner_ = 1;                 // extent of the innermost axis
   std::vector<Axis> kept_, reduced_;  // outer axes of each kind

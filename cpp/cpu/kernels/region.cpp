@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "cpu/kernels/region_frame.h"
 #include "cpu/team.h"
@@ -130,10 +131,16 @@ struct Walk {
   }
 
   // leaf(element, offset, axis, n) for each run along the innermost axis; gives the next element.
+  // A leaf of `Axis, Axis` takes the last two at once: (element, offset, n, outer, inner).
   template <class Axis, class Leaf>
   int64_t run(std::span<const Axis> axes, int64_t extent, int64_t element, int64_t offset,
               Leaf& leaf) const {
-    if (axes.size() == 1) {
+    if constexpr (std::is_invocable_v<Leaf&, int64_t, int64_t, int64_t, Axis, Axis>) {
+      if (axes.size() == 2) {
+        leaf(element, offset, extent, axes[0], axes[1]);
+        return element + extent * axes[1].extent;
+      }
+    } else if (axes.size() == 1) {
       leaf(element, offset, axes[0], extent);
       return element + extent;
     }
@@ -171,6 +178,14 @@ void RegionProgram::place(Frame& frame, const Operand& source, size_t k, int64_t
       source.move(dst + j * source.item, from + j * box[1].stride * source.item, source.inner,
                   n / source.inner);
     }
+    return;
+  }
+  if (plain && box.size() > 1) {
+    auto leaf = [&](int64_t element, int64_t offset, int64_t count, BoxAxis outer, BoxAxis inner) {
+      source.move_rows(dst + element * source.item, from + offset * source.item, outer.stride,
+                       inner.stride, count, inner.extent);
+    };
+    walk.run(box, n / source.inner, 0, 0, leaf);
     return;
   }
   auto leaf = [&](int64_t element, int64_t offset, const BoxAxis& axis, int64_t count) {

@@ -67,6 +67,7 @@ class RegionProgram {
     bool transposed = false;  // a box of two axes, contiguous along the first
     int64_t inner = 1;  // elements of a box for one step along its first axis
     Strided move = nullptr;
+    StridedRows move_rows = nullptr;  // of a source
     Access access;
     std::vector<BoxAxis> box;  // copied: outermost first
   };

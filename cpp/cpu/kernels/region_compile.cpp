@@ -244,6 +244,7 @@ class RegionCompiler {
                         source.box[0].stride == 1 && source.box[1].stride > 1;
     source.move = source.transposed ? scatter_loop(size_t(source.item))
                                     : gather_loop(size_t(source.item));
+    source.move_rows = gather_rows_loop(size_t(source.item));
     source.slot = source.kind == Operand::Kind::direct ? new_slot()
                   : source.single                      ? new_memory(sizeof(Cell))
                                     : new_memory(size_t(tile_ * source.item));

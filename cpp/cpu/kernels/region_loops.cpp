@@ -40,6 +40,29 @@ void gather(void* dst, const void* src, int64_t stride, int64_t n) {
   }
 }
 
+template <class T, int inner>
+void gather_short(T* out, const T* in, int64_t outer_stride, int64_t stride, int64_t outer) {
+  for (int64_t i = 0; i < outer; ++i, in += outer_stride, out += inner) {
+    for (int k = 0; k < inner; ++k) out[k] = in[k * stride];
+  }
+}
+
+template <class T>
+void gather_rows(void* dst, const void* src, int64_t outer_stride, int64_t stride, int64_t outer,
+                 int64_t inner) {
+  auto* out = static_cast<T*>(dst);
+  auto* in = static_cast<const T*>(src);
+  switch (inner) {  // a call for each row would cost more than the row
+    case 2: return gather_short<T, 2>(out, in, outer_stride, stride, outer);
+    case 3: return gather_short<T, 3>(out, in, outer_stride, stride, outer);
+    case 4: return gather_short<T, 4>(out, in, outer_stride, stride, outer);
+    default:
+      for (int64_t i = 0; i < outer; ++i) {
+        gather<T>(out + i * inner, in + i * outer_stride, stride, inner);
+      }
+  }
+}
+
 template <class T>
 void scatter(void* dst, const void* src, int64_t stride, int64_t n) {
   auto* out = static_cast<T*>(dst);
@@ -120,6 +143,10 @@ Loop store_loop(DType storage, CastMode mode) {
 
 Strided gather_loop(size_t item) {
   return with_item(item, [](auto x) -> Strided { return &gather<decltype(x)>; });
+}
+
+StridedRows gather_rows_loop(size_t item) {
+  return with_item(item, [](auto x) -> StridedRows { return &gather_rows<decltype(x)>; });
 }
 
 Strided scatter_loop(size_t item) {

@@ -41,6 +41,10 @@ Loop store_loop(DType storage, CastMode mode);
 // dst[i] = src[i * stride] by element size, and dst[i * stride] = src[i].
 using Strided = void (*)(void* dst, const void* src, int64_t stride, int64_t n);
 Strided gather_loop(size_t item);
+// `outer` rows of `inner` elements to contiguous dst.
+using StridedRows = void (*)(void* dst, const void* src, int64_t outer_stride, int64_t stride,
+                             int64_t outer, int64_t inner);
+StridedRows gather_rows_loop(size_t item);
 Strided scatter_loop(size_t item);
 // dst[i] = src[0] and dst[i] = src[i], as Loops.
 Loop fill_loop(size_t item);

@@ -1,7 +1,7 @@
 // Gather, GatherElements and GatherND: indices are checked before anything is copied.
 #include <cstring>
 
-#include "cpu/kernels/indices.h"
+#include "cpu/kernels/elements.h"
 #include "cpu/select/select.h"
 #include "cpu/team.h"
 
@@ -17,7 +17,7 @@ struct GatherAxis : StepBody {
     const auto* data = static_cast<const std::byte*>(args.operands[0]);
     const Indices indices{args.operands[1], narrow};
     auto* y = static_cast<std::byte*>(args.operands[2]);
-    for (int64_t i = 0; i < count; ++i) checked_index(indices[i], length);
+    check_indices(indices, count, length, args.threads);
     const int64_t grain = std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(bytes, 1));
     parallel_for(args.threads, outer * count, grain, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
@@ -31,32 +31,39 @@ struct GatherAxis : StepBody {
 
 // y[i] = data[i with axis replaced by indices[i]], over the shape of indices.
 struct GatherElements : StepBody {
-  Dims shape, strides;
-  size_t axis;
-  int64_t length, count;
+  explicit GatherElements(ElementRows where) : rows(std::move(where)) {}
+
+  ElementRows rows;
   int size;
   bool narrow;
 
-  void run(const RunArgs& args) const override {
-    const auto* data = static_cast<const std::byte*>(args.operands[0]);
-    const Indices indices{args.operands[1], narrow};
-    auto* y = static_cast<std::byte*>(args.operands[2]);
-    for (int64_t i = 0; i < count; ++i) checked_index(indices[i], length);
-    parallel_for(args.threads, count, 4096, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        int64_t at = 0, rest = i;
-        for (size_t k = shape.size(); k-- > 0;) {
-          int64_t c = rest % shape[k];
-          rest /= shape[k];
-          if (k == axis) {
-            c = indices[i];
-            if (c < 0) c += length;
-          }
-          at += c * strides[k];
+  template <class T>
+  void copy(const RunArgs& args, const Indices& indices) const {
+    const auto* data = static_cast<const T*>(args.operands[0]);
+    auto* y = static_cast<T*>(args.operands[2]);
+    const int64_t length = rows.length(), stride = rows.stride(), step = rows.across() ? 1 : 0;
+    const int64_t grain = 1 + (rows.parts() << 14) / std::max<int64_t>(rows.count(), 1);
+    parallel_for(args.threads, rows.parts(), grain, [&](int64_t begin, int64_t end) {
+      rows.each(begin, end, [&](int64_t i, int64_t at, int64_t n) {
+        for (int64_t k = 0; k < n; ++k) {
+          const int64_t index = indices[i + k];
+          y[i + k] = data[at + k * step + (index < 0 ? index + length : index) * stride];
         }
-        std::memcpy(y + i * size, data + at * size, size_t(size));
-      }
+      });
     });
+  }
+
+  void run(const RunArgs& args) const override {
+    const Indices indices{args.operands[1], narrow};
+    check_indices(indices, rows.count(), rows.length(), args.threads);
+    struct Sixteen { uint64_t low, high; };
+    switch (size) {
+      case 1: return copy<uint8_t>(args, indices);
+      case 2: return copy<uint16_t>(args, indices);
+      case 4: return copy<uint32_t>(args, indices);
+      case 8: return copy<uint64_t>(args, indices);
+      default: return copy<Sixteen>(args, indices);
+    }
   }
 };
 
@@ -108,15 +115,11 @@ std::shared_ptr<StepBody> gather_axis(const Gather& prim, const SelectRequest& r
 
 std::shared_ptr<StepBody> gather_elements(const Gather& prim, const SelectRequest& request) {
   const TensorDesc &data = request.inputs[0], &indices = request.inputs[1];
-  auto body = std::make_shared<GatherElements>();
-  body->shape = indices.shape;
-  body->strides = data.strides;
-  body->axis = size_t(prim.axis);
-  body->length = data.shape[body->axis];
-  body->count = indices.count();
+  const size_t axis = size_t(prim.axis);
+  require_within(indices, data, axis);
+  auto body = std::make_shared<GatherElements>(ElementRows(indices.shape, data.shape, axis));
   body->size = int(size_of(data.dtype));
   body->narrow = narrow_indices(indices);
-  require_within(indices, data, body->axis);
   return body;
 }
 

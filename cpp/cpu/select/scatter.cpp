@@ -1,8 +1,8 @@
 // ScatterElements and ScatterND: data is copied unless y may overwrite it, then updates go in
-// index order, so that duplicates and reductions are deterministic.
+// index order to each element, so that duplicates and reductions are deterministic.
 #include <cstring>
 
-#include "cpu/kernels/indices.h"
+#include "cpu/kernels/elements.h"
 #include "cpu/kernels/storage.h"
 #include "cpu/select/select.h"
 #include "cpu/team.h"
@@ -71,26 +71,32 @@ struct ScatterBody : StepBody {
 };
 
 struct ScatterElements : ScatterBody {
-  Dims shape, strides;  // of indices; of data
-  size_t axis = 0;
-  int64_t length = 0, count = 0;
+  explicit ScatterElements(ElementRows where) : rows(std::move(where)) {}
+
+  ElementRows rows;
 
   void run(const RunArgs& args) const override {
     const Indices indices{args.operands[1], narrow};
     const auto* updates = static_cast<const std::byte*>(args.operands[2]);
     auto* y = static_cast<std::byte*>(args.operands[3]);
-    for (int64_t i = 0; i < count; ++i) checked_index(indices[i], length);
+    check_indices(indices, rows.count(), rows.length(), args.threads);
     copy_data(args);
-    for (int64_t i = 0; i < count; ++i) {
-      int64_t at = 0, rest = i;
-      for (size_t k = shape.size(); k-- > 0;) {
-        int64_t c = rest % shape[k];
-        rest /= shape[k];
-        if (k == axis) c = indices[i] < 0 ? indices[i] + length : indices[i];
-        at += c * strides[k];
-      }
-      put(y + at * size, updates + i * size, 1);
-    }
+    auto place = [&](int64_t i) {
+      return (indices[i] < 0 ? indices[i] + rows.length() : indices[i]) * rows.stride();
+    };
+    const int64_t grain = 1 + (rows.parts() << 14) / std::max<int64_t>(rows.count(), 1);
+    parallel_for(args.threads, rows.parts(), grain, [&](int64_t begin, int64_t end) {
+      rows.each(begin, end, [&](int64_t i, int64_t at, int64_t n) {
+        const std::byte* update = updates + i * size;
+        if (rows.across() && all_equal(indices, i, n)) {
+          return put(y + (at + place(i)) * size, update, n);
+        }
+        const int64_t step = rows.across() ? 1 : 0;
+        for (int64_t k = 0; k < n; ++k) {
+          put(y + (at + k * step + place(i + k)) * size, update + k * size, 1);
+        }
+      });
+    });
   }
 };
 
@@ -105,14 +111,17 @@ struct ScatterNd : ScatterBody {
     const int64_t depth = int64_t(dims.size());
     for (int64_t i = 0; i < rows * depth; ++i) checked_index(indices[i], dims[size_t(i % depth)]);
     copy_data(args);
-    for (int64_t r = 0; r < rows; ++r) {
-      int64_t at = 0;
-      for (int64_t k = 0; k < depth; ++k) {
-        const int64_t i = indices[r * depth + k];
-        at += (i < 0 ? i + dims[size_t(k)] : i) * steps[size_t(k)];
+    const int64_t grain = 16 + (1 << 14) / std::max<int64_t>(rows, 1);
+    parallel_for(args.threads, inner, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t r = 0; r < rows; ++r) {
+        int64_t at = begin;
+        for (int64_t k = 0; k < depth; ++k) {
+          const int64_t i = indices[r * depth + k];
+          at += (i < 0 ? i + dims[size_t(k)] : i) * steps[size_t(k)];
+        }
+        put(y + at * size, updates + (r * inner + begin) * size, end - begin);
       }
-      put(y + at * size, updates + r * inner * size, inner);
-    }
+    });
   }
 };
 
@@ -124,14 +133,9 @@ void require_shape(const TensorDesc& updates, const Dims& expected) {
 std::shared_ptr<ScatterBody> scatter_elements(const Scatter& prim, const SelectRequest& request) {
   const TensorDesc &data = request.inputs[0], &indices = request.inputs[1];
   require_shape(request.inputs[2], indices.shape);
-  auto body = std::make_shared<ScatterElements>();
-  body->shape = indices.shape;
-  body->strides = data.strides;
-  body->axis = size_t(prim.axis);
-  body->length = data.shape[body->axis];
-  body->count = indices.count();
-  require_within(indices, data, body->axis);
-  return body;
+  const size_t axis = size_t(prim.axis);
+  require_within(indices, data, axis);
+  return std::make_shared<ScatterElements>(ElementRows(indices.shape, data.shape, axis));
 }
 
 std::shared_ptr<ScatterBody> scatter_nd(const SelectRequest& request) {
