@@ -4,7 +4,7 @@ target_compile_options(rlx_flags INTERFACE -Wall -Wextra $<$<BOOL:${RLX_WERROR}>
 target_include_directories(rlx_flags INTERFACE
   "${PROJECT_SOURCE_DIR}/cpp"  # "core/dtype.h"
   "${PROJECT_SOURCE_DIR}")     # "kernels/params/..."
-target_link_libraries(rlx_flags INTERFACE OpenMP::OpenMP_CXX ${CMAKE_DL_LIBS})
+target_link_libraries(rlx_flags INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
 
 if(RLX_SANITIZE)
   list(JOIN RLX_SANITIZE "," names)

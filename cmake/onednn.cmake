@@ -17,8 +17,11 @@ list(GET found 1 RLX_ONEDNN_LIBRARY)
 list(GET found 2 RLX_ONEDNN_NOTICES)
 message(STATUS "oneDNN: ${RLX_ONEDNN_LIBRARY}")
 
+# One thread is all that its OpenMP is asked for (cpp/cpu/onednn/handles.h).
+find_package(OpenMP REQUIRED)
 add_library(rlx_onednn SHARED IMPORTED)
 set_target_properties(rlx_onednn PROPERTIES
   IMPORTED_LOCATION "${RLX_ONEDNN_LIBRARY}"
   IMPORTED_SONAME libdnnl.so.3
-  INTERFACE_INCLUDE_DIRECTORIES "${RLX_ONEDNN_INCLUDE}")
+  INTERFACE_INCLUDE_DIRECTORIES "${RLX_ONEDNN_INCLUDE}"
+  INTERFACE_LINK_LIBRARIES OpenMP::OpenMP_CXX)

@@ -10,7 +10,6 @@ import sys
 # room; a module outside every room (session, cli, backend ...) may import all.
 PYTHON_ROOMS = {
     "rlx.errors": (),
-    "rlx._load": ("rlx._core",),
     "rlx.ir": ("rlx.errors",),
     "rlx.passes": ("rlx.ir", "rlx.errors"),
     "rlx.importer.ops": ("rlx.ir.build", "rlx.importer.registry", "rlx.importer.types",
@@ -19,7 +18,7 @@ PYTHON_ROOMS = {
     "rlx.importer.ops.control": ("rlx.ir.build", "rlx.importer.registry", "rlx.importer.context",
                                  "rlx.importer.scope", "rlx.errors"),
     "rlx.importer": ("rlx.ir", "rlx.importer.ops", "rlx.errors"),
-    "rlx.emit": ("rlx.ir", "rlx._load", "rlx._core", "rlx.errors"),
+    "rlx.emit": ("rlx.ir", "rlx._core", "rlx.errors"),
     "rlx.host": ("rlx.errors",),
 }
 # Peers that rlx measures itself against and must never compute with.

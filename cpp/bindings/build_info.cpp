@@ -17,7 +17,6 @@ void register_build_info(py::module_& module) {
         facts["version"] = info.version;
         facts["compiler"] = info.compiler;
         facts["build_type"] = info.build_type;
-        facts["openmp"] = info.openmp;
         facts["onednn"] = info.onednn;
         return facts;
       },

@@ -9,7 +9,6 @@ struct BuildInfo {
   std::string_view version;
   std::string_view compiler;
   std::string_view build_type;
-  int openmp;   // date of the OpenMP specification, as in _OPENMP
   bool onednn;  // whether the oneDNN backend is part of the build
 };
 

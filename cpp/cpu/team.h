@@ -1,7 +1,5 @@
-// One thread team for every CPU kernel: thin loops over OpenMP, which oneDNN uses too.
+// One thread team of the process for every CPU kernel: loops whose shares idle workers help with.
 #pragma once
-
-#include <omp.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,20 +7,26 @@
 
 namespace rlx::cpu {
 
-// True in the child of a fork that could not end the team before: parallel regions would hang.
-bool team_lost();
+// The share of the innermost loop that this thread runs, 0 outside of loops: what scratch memory
+// for each share is found by.
+int team_share();
 
-// Runs f(thread, count) on each of `count` <= threads team members; inline when threads <= 1.
-// The team is always asked for in full: libgomp ends and recreates threads when its size varies.
+// Runs call(body, share) once for each of `shares`, the calling thread included; workers take
+// shares as they come. Inside of a share, and with one share, all are run here in order.
+void run_shares(int shares, void (*call)(const void* body, int share), const void* body);
+
+// Runs f(thread, threads) for each thread of [0, threads), not necessarily side by side.
 // f must not throw.
 template <class F>
 void parallel(int threads, F&& f) {
-  if (threads <= 1 || team_lost()) {
+  if (threads <= 1) {
     f(0, 1);
     return;
   }
-#pragma omp parallel num_threads(threads)
-  f(omp_get_thread_num(), omp_get_num_threads());
+  const auto body = [&](int share) { f(share, threads); };
+  run_shares(threads, [](const void* b, int share) {
+    (*static_cast<const decltype(body)*>(b))(share);
+  }, &body);
 }
 
 // Runs f(begin, end) over [0, n) in one contiguous share per thread, each of at least `grain`
@@ -36,10 +40,8 @@ void parallel_for(int threads, int64_t n, int64_t grain, F&& f) {
     f(int64_t{0}, n);
     return;
   }
-  parallel(threads, [&](int thread, int count) {
-    for (int64_t share = thread; share < shares; share += count) {
-      f(n * share / shares, n * (share + 1) / shares);
-    }
+  parallel(int(shares), [&](int share, int) {
+    f(n * share / shares, n * (share + 1) / shares);
   });
 }
 
@@ -52,10 +54,8 @@ void parallel_tasks(int threads, int64_t tasks, F&& f) {
     return;
   }
   std::atomic<int64_t> next{0};
-  parallel(threads, [&](int thread, int) {
-    while (thread < tasks) {
-      const int64_t task = next.fetch_add(1, std::memory_order_relaxed);
-      if (task >= tasks) return;
+  parallel(int(std::min<int64_t>(threads, tasks)), [&](int thread, int) {
+    for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
       f(task, thread);
     }
   });

@@ -52,14 +52,13 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        value = import_module("rlx._load").load_core().__version__
+        value = import_module("rlx._core").__version__
     elif name in _MODULE_OF:
         value = getattr(import_module(_MODULE_OF[name]), name)
     elif f"rlx.{name}" in _NAMES:
         return import_module(f"rlx.{name}")
     elif name == "_core":
-        with import_module("rlx._load").wait_policy():
-            return import_module("rlx._core")
+        return import_module("rlx._core")
     else:
         raise AttributeError(f"module 'rlx' has no attribute {name!r}")
     globals()[name] = value

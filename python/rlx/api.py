@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from rlx._load import load_core
+from rlx import _core
 from rlx.errors import InputError
 from rlx.session import Session
 
-_core = load_core()
 SESSIONS = 8  # models that rlx.run keeps ready
 
 _sessions: OrderedDict[tuple, Session] = OrderedDict()

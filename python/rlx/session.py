@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlx import feeds
-from rlx._load import load_core
+from rlx import _core, feeds
 from rlx.errors import InputError, ModelError, UnsupportedError
 from rlx.options import Options
 from rlx.state import State
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from rlx.background import RunFuture
     from rlx.profile import Profile
 
-_core = load_core()
 SPECIALISATIONS = 32  # imports that one Session keeps (structural values, ranks, assumptions)
 
 

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlx._load import load_core
+from rlx import _core
 from rlx.errors import InputError, UnsupportedError
 
 if TYPE_CHECKING:
     from rlx.session import Session
-
-_core = load_core()
 
 
 class State:

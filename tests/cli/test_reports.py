@@ -46,7 +46,7 @@ def test_explain_shows_the_arena(rlx, rlx_json, digits, three):
         session.run(np.load(three))
         assert found["blocks"] == session.memory_plan()
         assert found["arena_bytes"] == session.counters()["arena_bytes"]
-    assert "arena 24.6 KB" in rlx("explain", digits, "--memory").stdout
+    assert "arena 20.5 KB" in rlx("explain", digits, "--memory").stdout
 
 
 def test_check_accepts(rlx_json, rlx, digits, tagger):

@@ -3,6 +3,7 @@
 
 #include "core/build_info.h"
 #include "core/half.h"
+#include "cpu/kernels/conv_parts.h"
 #include "tests/cpp/conv_case.h"
 
 namespace rlx::test {
@@ -77,6 +78,42 @@ const Test any_rung{"conv: float32 by the rung that select picks", [] {
     onednn = onednn || rung.starts_with("onednn");
   }
   check(gemm && depthwise && onednn == build_info().onednn, "a rung is never picked");
+}};
+
+// Large enough to be cut into parts: rows, images, and transposed ones.
+const Test parts{"conv: float32 by several threads", [] {
+  std::mt19937 random(6);
+  int cut = 0;
+  for (int i = 0; i < 80; ++i) {
+    ConvCase c = random_case(random);
+    c.groups = 1;
+    c.in_per_group = 16 + i % 5;
+    c.out_per_group = 24;
+    c.batch = 1 + i % 5;
+    for (int k = 0; k < c.spatial; ++k) c.in[k] += c.spatial == 1 ? 1500 : c.spatial == 2 ? 30 : 6;
+    c.channels_last = true;
+    check_case<float>(c, DType::float32, random, 2 + i % 5, "");
+    cpu::ConvGeometry g;
+    g.batch = c.batch;
+    g.in_channels = c.in_per_group;
+    g.out_channels = c.out_per_group;
+    g.transposed = c.transposed;
+    for (int k = 0; k < c.spatial; ++k) {
+      const int axis = 3 - c.spatial + k;
+      g.in[axis] = c.in[k];
+      g.out[axis] = c.out(k);
+      g.kernel[axis] = c.kernel[k];
+      g.stride[axis] = c.stride[k];
+      g.dilation[axis] = c.dilation[k];
+      g.pad[axis] = c.begin[k];
+    }
+    const auto found = cpu::conv_parts(g, 2 + i % 5);
+    int64_t pixels = 0;
+    for (const auto& part : found) pixels += part.geometry.batch * part.geometry.out_pixels();
+    check_equal(pixels, g.batch * g.out_pixels());
+    cut += found.size() > 1;
+  }
+  check(cut > 60, "most are cut");
 }};
 
 const Test plain_loops{"conv: float32 by the plain loops", [] {

@@ -16,7 +16,8 @@ KINDS = (*SUMS, "max", "min", "prod", "log_sum", "log_sum_exp", "argmax", "argmi
 # Shapes with axes that leave rows, columns, rows in the middle, both ends, and nothing.
 LAYOUTS = [((7,), (0,)), ((64, 100), (1,)), ((64, 100), (0,)), ((3, 50, 40), (1,)),
            ((6, 5, 4, 130), (0, 2, 3)), ((6, 5, 4, 130), (1,)), ((4, 1, 3, 1), (1, 3)),
-           ((5, 6), ()), ((2100,), (0,)), ((2, 5000), (1,)), ((5000, 2), (0,))]
+           ((5, 6), ()), ((2100,), (0,)), ((2, 5000), (1,)), ((5000, 2), (0,)),
+           ((700, 3), (1,)), ((9, 50, 4, 4), (2, 3))]
 
 # Roots and logarithms of sums only where ONNX has them: narrower integers would wrap.
 CASES = [(k, d) for k in KINDS for d in (*FLOATS, *INTEGERS)
@@ -66,7 +67,7 @@ def test_kind_and_type(kind, dtype, shape, axes):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("shape", "axes"), [((9, 70), (1,)), ((70, 9), (0,)), ((3, 4, 600), (2,)),
-                                             ((40000,), (0,))], ids=str)
+                                             ((40000,), (0,)), ((700, 3), (1,))], ids=str)
 @pytest.mark.parametrize("dtype", [DType.FLOAT32, DType.FLOAT16], ids=lambda d: d.name)
 def test_prologue(kind, shape, axes, dtype):
     """What is reduced is x + row, which is never written."""

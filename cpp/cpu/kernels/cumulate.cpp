@@ -147,7 +147,7 @@ void CumulateProgram::run(const void* const* inputs, void* out, void* workspace,
   const int64_t values = std::max<int64_t>(extent_ * std::min(inner_, chunk), 1);
   parallel_for(threads, outer_ * columns, std::max<int64_t>(1, grain_values / values),
                [&](int64_t begin, int64_t end) {
-    std::byte* at = static_cast<std::byte*>(workspace) + size_t(omp_get_thread_num()) * scratch_;
+    std::byte* at = static_cast<std::byte*>(workspace) + size_t(team_share()) * scratch_;
     Task task{RowReader::Cursor(*reader_, inputs, at), nullptr, nullptr, nullptr,
               static_cast<std::byte*>(out)};
     task.carry = at + padded(reader_->scratch_bytes());

@@ -66,7 +66,7 @@ class NormRun {
   }
 
   Task make_task() const {
-    std::byte* at = base_ + p_.threads_ + size_t(omp_get_thread_num()) * p_.scratch_;
+    std::byte* at = base_ + p_.threads_ + size_t(team_share()) * p_.scratch_;
     Task task{RowReader::Cursor(*p_.reader_, reader_inputs_, at), nullptr, nullptr, nullptr};
     at += padded(p_.reader_->scratch_bytes());
     for (const RegionProgram& epilogue : p_.epilogue_) {
@@ -196,7 +196,7 @@ class NormRun {
     for (int t = 0; t < threads; ++t) std::fill_n(sums_of(t), 2 * n, 0.0);
     parallel_for(threads, p_.places_, p_.grain_, [&](int64_t begin, int64_t end) {
       Task task = make_task();
-      double* sums = sums_of(omp_get_thread_num());
+      double* sums = sums_of(team_share());
       for (int64_t place = begin; place < end; ++place) {
         loops_.channel_sums(read(task, first + place * n, n, true), n, shift, sums, sums + n);
       }

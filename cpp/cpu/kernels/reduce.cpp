@@ -209,7 +209,7 @@ void ReduceProgram::run(const void* const* inputs, void* out, void* workspace,
   const size_t b_bytes = padded(size_t(outputs_) * loops_.b_bytes);
   std::byte* partial = base + workspace_ - (parts_ > 1 ? size_t(parts_) * (a_bytes + b_bytes) : 0);
   parallel_for(threads, blocks_ * parts_, parts_ > 1 ? 1 : grain_, [&](int64_t from, int64_t to) {
-    std::byte* scratch = base + size_t(omp_get_thread_num()) * scratch_;
+    std::byte* scratch = base + size_t(team_share()) * scratch_;
     Task task = make_task(inputs, scratch);
     for (int64_t k = from; k < to; ++k) {
       const int64_t part = k / blocks_, block = k - part * blocks_;

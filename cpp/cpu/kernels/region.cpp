@@ -43,7 +43,7 @@ void RegionProgram::run(const void* const* inputs, void* const* outputs, void* s
   const double tile_ns = cost_ * double(box_extent_ * box_inner_);
   const auto grain = int64_t(std::max(1.0, share_ns / tile_ns));
   parallel_for(threads, tiles_, grain, [&](int64_t first, int64_t last) {
-    const size_t thread = tiles_ > 1 ? size_t(omp_get_thread_num()) : 0;
+    const size_t thread = tiles_ > 1 ? size_t(team_share()) : 0;
     Frame& frame = begin(static_cast<std::byte*>(scratch) + thread * frame_bytes_, inputs);
     frame.outputs = outputs;
     run_tiles(frame, first, last);

@@ -96,7 +96,7 @@ void SoftmaxProgram::run_as(const void* const* inputs, void* out, void* workspac
   const int64_t columns = (inner_ + block_ - 1) / block_;
   const SoftmaxLoops<T> loops = softmax_loops<T>();
   parallel_for(threads, outer_ * columns, grain_, [&](int64_t begin, int64_t end) {
-    auto* at = static_cast<std::byte*>(workspace) + size_t(omp_get_thread_num()) * scratch_;
+    auto* at = static_cast<std::byte*>(workspace) + size_t(team_share()) * scratch_;
     Task<T> task{loops, RowReader::Cursor(*reader_, inputs, at), nullptr, nullptr, nullptr,
                  static_cast<std::byte*>(out)};
     at += padded(reader_->scratch_bytes());

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "cpu/team.h"
+
 namespace rlx::cpu::onednn {
 namespace {
 
@@ -13,11 +15,12 @@ struct State : StepState {
   std::vector<dnnl_exec_arg_t> arguments;
 };
 
-void execute(const PrimitiveDesc& desc, const std::vector<Argument>& arguments, int threads,
-             const RunArgs& args) {
-  std::vector<Argument> copies;
-  for (const Argument& a : arguments) copies.push_back({a.name, clone(a.desc.get()), a.place});
-  const PrimitiveBody body(desc, std::move(copies), threads);
+struct PartStates : StepState {
+  std::vector<std::unique_ptr<StepState>> states;
+};
+
+void execute(const PrimitiveDesc& desc, std::vector<Argument> arguments, const RunArgs& args) {
+  const PrimitiveBody body(make_primitive(desc), std::move(arguments));
   const auto state = body.make_state();
   RunArgs with_state = args;
   with_state.state = state.get();
@@ -52,11 +55,11 @@ std::string format_name(const MemoryDesc& desc) {
 
 }  // namespace
 
-PrimitiveBody::PrimitiveBody(const PrimitiveDesc& desc, std::vector<Argument> arguments,
-                             int threads)
-    : arguments_(std::move(arguments)), threads_(threads) {
-  const ThreadCount count(threads);
-  check(dnnl_primitive_create(primitive_.out(), desc.get()), "dnnl_primitive_create");
+SharedPrimitive make_primitive(const PrimitiveDesc& desc) {
+  const OneThread one;
+  auto made = std::make_shared<Primitive>();
+  check(dnnl_primitive_create(made->out(), desc.get()), "dnnl_primitive_create");
+  return made;
 }
 
 std::unique_ptr<StepState> PrimitiveBody::make_state() const {
@@ -73,17 +76,34 @@ std::unique_ptr<StepState> PrimitiveBody::make_state() const {
   return state;
 }
 
-void PrimitiveBody::run(const RunArgs& args) const {
+void PrimitiveBody::run(const RunArgs& args, size_t scratch_shift) const {
   auto& state = static_cast<State&>(*args.state);
   for (size_t i = 0; i < arguments_.size(); ++i) {
+    const Argument& a = arguments_[i];
+    const size_t offset = a.offset + (a.name == DNNL_ARG_SCRATCHPAD ? scratch_shift : 0);
     check(dnnl_memory_set_data_handle(state.memories[i].get(),
-                                      arguments_[i].place.address(args)),
+                                      static_cast<std::byte*>(a.place.address(args)) + offset),
           "dnnl_memory_set_data_handle");
   }
-  const ThreadCount count(threads_);
-  check(dnnl_primitive_execute(primitive_.get(), state.stream.get(), int(state.arguments.size()),
-                               state.arguments.data()),
+  const OneThread one;
+  check(dnnl_primitive_execute(primitive_->get(), state.stream.get(),
+                               int(state.arguments.size()), state.arguments.data()),
         "dnnl_primitive_execute");
+}
+
+std::unique_ptr<StepState> PartsBody::make_state() const {
+  auto made = std::make_unique<PartStates>();
+  for (const PrimitiveBody& part : parts_) made->states.push_back(part.make_state());
+  return made;
+}
+
+void PartsBody::run(const RunArgs& args) const {
+  const auto& states = static_cast<PartStates&>(*args.state).states;
+  parallel_tasks(args.threads, int64_t(parts_.size()), [&](int64_t part, int thread) {
+    RunArgs own = args;
+    own.state = states[size_t(part)].get();
+    parts_[size_t(part)].run(own, size_t(thread) * scratch_);
+  });
 }
 
 Attributes new_attributes() {
@@ -104,6 +124,7 @@ size_t add_scratchpad(const PrimitiveDesc& desc, size_t at, std::vector<Argument
 }
 
 PrimitiveDesc reorder_desc(const MemoryDesc& from, const MemoryDesc& to) {
+  const OneThread one;
   PrimitiveDesc made;
   const Attributes attributes = new_attributes();
   check(dnnl_reorder_primitive_desc_create(made.out(), from.get(), engine(), to.get(), engine(),
@@ -115,7 +136,6 @@ PrimitiveDesc reorder_desc(const MemoryDesc& from, const MemoryDesc& to) {
 Place packed_weight(const SelectRequest& request, int operand, const MemoryDesc& given,
                     const MemoryDesc& wanted, Selection& selection) {
   if (dnnl_memory_desc_equal(given.get(), wanted.get())) return Place::operand(operand);
-  const ThreadCount count(request.threads);
   const PrimitiveDesc desc = reorder_desc(given, wanted);
   std::vector<Argument> arguments;
   arguments.push_back({DNNL_ARG_FROM, clone(given.get()), Place::operand(operand)});
@@ -125,7 +145,7 @@ Place packed_weight(const SelectRequest& request, int operand, const MemoryDesc&
     arguments.push_back({DNNL_ARG_TO, clone(wanted.get()), Place::workspace(at)});
     selection.workspace = add_scratchpad(desc, at + size_of(wanted), arguments);
     selection.steps.push_back({StepKind::dnn, std::make_shared<PrimitiveBody>(
-                                                  desc, std::move(arguments), request.threads)});
+                                                  make_primitive(desc), std::move(arguments))});
     return Place::workspace(at);
   }
   auto packed = request.packs.get(*constant, format_name(wanted), size_of(wanted), [&](void* to) {
@@ -137,7 +157,7 @@ Place packed_weight(const SelectRequest& request, int operand, const MemoryDesc&
     std::vector<void*> operands(size_t(operand) + 1);
     operands[size_t(operand)] = const_cast<void*>(constant->data);
     const RunArgs args{operands.data(), to, nullptr, request.threads, nullptr, nullptr};
-    execute(desc, arguments, request.threads, args);
+    execute(desc, std::move(arguments), args);
   });
   return Place::packed(std::move(packed));
 }

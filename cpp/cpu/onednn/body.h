@@ -15,19 +15,38 @@ struct Argument {
   int name;  // DNNL_ARG_*
   MemoryDesc desc;
   Place place;
+  size_t offset = 0;  // bytes behind the place
 };
+
+using SharedPrimitive = std::shared_ptr<const Primitive>;
+SharedPrimitive make_primitive(const PrimitiveDesc& desc);
 
 class PrimitiveBody : public StepBody {
  public:
-  // Compiles the primitive for `threads`; runs use as many.
-  PrimitiveBody(const PrimitiveDesc& desc, std::vector<Argument> arguments, int threads);
+  PrimitiveBody(SharedPrimitive primitive, std::vector<Argument> arguments)
+      : primitive_(std::move(primitive)), arguments_(std::move(arguments)) {}
+  std::unique_ptr<StepState> make_state() const override;
+  void run(const RunArgs& args) const override { run(args, 0); }
+  // With the scratchpad `scratch_shift` bytes behind its place.
+  void run(const RunArgs& args, size_t scratch_shift) const;
+
+ private:
+  SharedPrimitive primitive_;
+  std::vector<Argument> arguments_;
+};
+
+// Primitives that do not depend on each other, side by side on the team.
+class PartsBody : public StepBody {
+ public:
+  // Each thread's scratchpads are `scratch` bytes apart.
+  PartsBody(std::vector<PrimitiveBody> parts, size_t scratch)
+      : parts_(std::move(parts)), scratch_(scratch) {}
   std::unique_ptr<StepState> make_state() const override;
   void run(const RunArgs& args) const override;
 
  private:
-  Primitive primitive_;
-  std::vector<Argument> arguments_;
-  int threads_;
+  std::vector<PrimitiveBody> parts_;
+  size_t scratch_;
 };
 
 Attributes new_attributes();  // scratchpad from the user, no post-ops

@@ -5,12 +5,11 @@
 // as fast as its own blocked format; plain NCHW falls to gemm:jit at 14 to 30. What falls to
 // gemm:jit, ref or conv:any even so (groups of a few channels, depthwise multipliers and 3-D
 // depthwise) runs at 1 to 4 and is refused.
-#include <omp.h>
-
 #include <algorithm>
 #include <chrono>
 #include <string_view>
 
+#include "cpu/kernels/conv_parts.h"
 #include "cpu/onednn/api.h"
 #include "cpu/onednn/body.h"
 #include "cpu/onednn/post_ops.h"
@@ -98,57 +97,123 @@ bool slow(std::string_view implementation) {
          implementation.find("conv:any") != implementation.npos;
 }
 
-// Below this many multiplications waking the team costs more than it saves, and a team that
-// others keep from their cores costs milliseconds. All or one: its size must not vary.
-constexpr int64_t inline_work = 512 * 1024;
+// One distinct geometry among the parts of a convolution.
+struct Compiled {
+  ConvGeometry geometry;
+  PrimitiveDesc desc;
+  SharedPrimitive primitive;
+};
 
-int threads_for(const ConvGeometry& g, int threads) {
-  const int64_t per_pixel = g.taps() * g.in_per_group() * g.out_channels;
-  return g.batch * g.out_pixels() * per_pixel < inline_work ? 1 : threads;
+bool same_shape(const ConvGeometry& a, const ConvGeometry& b) {
+  return a.batch == b.batch && std::ranges::equal(a.in, b.in) &&
+         std::ranges::equal(a.out, b.out) && std::ranges::equal(a.pad, b.pad);
 }
+
+// Puts a convolution together out of its parts.
+class PartedConv {
+ public:
+  PartedConv(const SelectRequest& request, const Epilogue& epilogue)
+      : request_(request), epilogue_(epilogue) {}
+
+  // False, and the reason, when oneDNN has nothing fast.
+  bool compile(const std::vector<ConvPart>& parts, std::string& refusal) {
+    const OneThread one;
+    for (const ConvPart& part : parts) {
+      const auto known = std::ranges::find_if(
+          compiled_, [&](const Compiled& c) { return same_shape(c.geometry, part.geometry); });
+      if (known == compiled_.end() && !compile(part.geometry, refusal)) return false;
+    }
+    return true;
+  }
+
+  Selection finish(const std::vector<ConvPart>& parts) {
+    Selection selection;
+    const MemoryDesc given = weights(parts[0].geometry).desc();
+    const Place packed = packed_weight(request_, 1, given, wanted_, selection);
+    size_t scratch = 0;
+    for (const Compiled& c : compiled_) {
+      scratch = std::max(scratch, aligned(size_of(query_desc(c.desc, dnnl_query_scratchpad_md))));
+    }
+    const size_t at = aligned(selection.workspace);
+    std::vector<PrimitiveBody> bodies;
+    for (const ConvPart& part : parts) bodies.push_back(body(part, packed, at));
+    const size_t side_by_side = std::min(parts.size(), size_t(std::max(request_.threads, 1)));
+    selection.workspace = at + side_by_side * scratch;
+    selection.steps.push_back(
+        {StepKind::dnn, std::make_shared<PartsBody>(std::move(bodies), scratch)});
+    selection.rung = std::string("onednn ") + implementation_of(compiled_[0].desc);
+    return selection;
+  }
+
+ private:
+  // All parts read the weights in the format that the first one asked for.
+  bool compile(const ConvGeometry& g, std::string& refusal) {
+    const Operand x = image(g, g.x, g.in_channels, g.in), w = weights(g);
+    const Operand y = image(g, g.y, g.out_channels, g.out);
+    const PostOpPlan plan = plan_post_ops(epilogue_, y.dims, y.strides, 0);
+    Compiled made;
+    made.geometry = g;
+    const MemoryDesc format =
+        compiled_.empty() ? any_desc(DType::float32, w.dims) : clone(wanted_.get());
+    const dnnl_status_t status = create(g, window(g), x.desc(), format, bias_desc(plan, g),
+                                        y.desc(), plan.attributes, made.desc);
+    if (status == dnnl_unimplemented || status == dnnl_invalid_arguments) {
+      refusal = "oneDNN does not take this convolution";
+      return false;
+    }
+    check(status, "convolution descriptor");
+    if (slow(implementation_of(made.desc))) {
+      refusal = std::string("oneDNN only has ") + implementation_of(made.desc) +
+                " here, which is slower";
+      return false;
+    }
+    if (compiled_.empty()) wanted_ = query_desc(made.desc, dnnl_query_weights_md);
+    made.primitive = make_primitive(made.desc);
+    compiled_.push_back(std::move(made));
+    return true;
+  }
+
+  static MemoryDesc bias_desc(const PostOpPlan& plan, const ConvGeometry& g) {
+    if (plan.bias < 0) return {};
+    return strided_desc(DType::float32, Dims{g.out_channels}, Dims{1});
+  }
+
+  PrimitiveBody body(const ConvPart& part, const Place& packed, size_t scratch_at) const {
+    const ConvGeometry& g = part.geometry;
+    const Compiled& compiled = *std::ranges::find_if(
+        compiled_, [&](const Compiled& c) { return same_shape(c.geometry, g); });
+    const Operand x = image(g, g.x, g.in_channels, g.in);
+    const Operand y = image(g, g.y, g.out_channels, g.out);
+    const size_t x_offset = size_t(part.x_offset) * sizeof(float);
+    const size_t y_offset = size_t(part.y_offset) * sizeof(float);
+    PostOpPlan plan = plan_post_ops(epilogue_, y.dims, y.strides, y_offset);
+    std::vector<Argument> arguments = std::move(plan.arguments);
+    arguments.push_back({DNNL_ARG_SRC, x.desc(), Place::operand(0), x_offset});
+    arguments.push_back({DNNL_ARG_WEIGHTS, clone(wanted_.get()), packed});
+    if (plan.bias >= 0) {
+      arguments.push_back({DNNL_ARG_BIAS, bias_desc(plan, g), Place::operand(plan.bias)});
+    }
+    const int result = int(request_.inputs.size());
+    arguments.push_back({DNNL_ARG_DST, y.desc(), Place::operand(result), y_offset});
+    add_scratchpad(compiled.desc, scratch_at, arguments);
+    return {compiled.primitive, std::move(arguments)};
+  }
+
+  const SelectRequest& request_;
+  const Epilogue& epilogue_;
+  std::vector<Compiled> compiled_;
+  MemoryDesc wanted_;  // the weights' format
+};
 
 }  // namespace
 
 std::optional<Selection> onednn_conv(const SelectRequest& request, const ConvGeometry& g,
                                      const Epilogue& epilogue, std::string& refusal) {
   const auto started = std::chrono::steady_clock::now();
-  const int threads = threads_for(g, request.threads);
-  const ThreadCount count(threads);
-  const Operand x = image(g, g.x, g.in_channels, g.in), w = weights(g);
-  const Operand y = image(g, g.y, g.out_channels, g.out);
-  PostOpPlan plan = plan_post_ops(epilogue, y.dims, y.strides, true);
-  MemoryDesc bias;
-  if (plan.bias >= 0) bias = strided_desc(DType::float32, Dims{g.out_channels}, Dims{1});
-
-  PrimitiveDesc desc;
-  const dnnl_status_t status = create(g, window(g), x.desc(), any_desc(DType::float32, w.dims),
-                                      bias, y.desc(), plan.attributes, desc);
-  if (status == dnnl_unimplemented || status == dnnl_invalid_arguments) {
-    refusal = "oneDNN does not take this convolution";
-    return std::nullopt;
-  }
-  check(status, "convolution descriptor");
-  const std::string implementation = implementation_of(desc);
-  if (slow(implementation)) {
-    refusal = "oneDNN only has " + implementation + " here, which is slower";
-    return std::nullopt;
-  }
-
-  Selection selection;
-  std::vector<Argument> arguments = std::move(plan.arguments);
-  MemoryDesc wanted = query_desc(desc, dnnl_query_weights_md);
-  Place packed = packed_weight(request, 1, w.desc(), wanted, selection);
-  arguments.push_back({DNNL_ARG_SRC, x.desc(), Place::operand(0)});
-  arguments.push_back({DNNL_ARG_WEIGHTS, std::move(wanted), std::move(packed)});
-  if (plan.bias >= 0) {
-    arguments.push_back({DNNL_ARG_BIAS, std::move(bias), Place::operand(plan.bias)});
-  }
-  const int result = int(request.inputs.size());
-  arguments.push_back({DNNL_ARG_DST, y.desc(), Place::operand(result)});
-  selection.workspace = add_scratchpad(desc, selection.workspace, arguments);
-  selection.steps.push_back({StepKind::dnn, std::make_shared<PrimitiveBody>(
-                                                desc, std::move(arguments), threads)});
-  selection.rung = "onednn " + implementation;
+  const std::vector<ConvPart> parts = conv_parts(g, request.threads);
+  PartedConv conv(request, epilogue);
+  if (!conv.compile(parts, refusal)) return std::nullopt;
+  Selection selection = conv.finish(parts);
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - started;
   selection.creation_seconds = spent.count();
   return selection;

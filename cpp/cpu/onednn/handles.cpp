@@ -7,7 +7,6 @@
 #include <string>
 
 #include "core/error.h"
-#include "cpu/team.h"
 
 namespace rlx::cpu::onednn {
 
@@ -26,12 +25,13 @@ dnnl_engine_t engine() {
   return cpu;
 }
 
-ThreadCount::ThreadCount(int threads) : before_(omp_get_max_threads()) {
-  if (team_lost()) threads = 1;
-  if (before_ != threads) omp_set_num_threads(threads);
+OneThread::OneThread() : before_(omp_get_max_threads()) {
+  if (before_ != 1) omp_set_num_threads(1);
 }
 
-ThreadCount::~ThreadCount() { omp_set_num_threads(before_); }
+OneThread::~OneThread() {
+  if (before_ != 1) omp_set_num_threads(before_);
+}
 
 dnnl_data_type_t data_type(DType dtype) {
   switch (dtype) {

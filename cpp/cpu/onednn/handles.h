@@ -46,12 +46,13 @@ void check(dnnl_status_t status, const char* call);
 // The one engine of the process; it owns no threads, so it survives a fork.
 dnnl_engine_t engine();
 
-// oneDNN bakes OpenMP's thread count into a primitive and needs the same one to execute it.
-class ThreadCount {
+// oneDNN bakes OpenMP's thread count into a primitive: 1 while this lives. rlx's own team runs
+// parts of the work side by side; OpenMP's threads are never started.
+class OneThread {
  public:
-  explicit ThreadCount(int threads);
-  ~ThreadCount();
-  ThreadCount(const ThreadCount&) = delete;
+  OneThread();
+  ~OneThread();
+  OneThread(const OneThread&) = delete;
 
  private:
   int before_;

@@ -58,13 +58,13 @@ MemoryDesc operand_desc(const EpilogueOp& op, std::span<const int64_t> dims,
 }  // namespace
 
 PostOpPlan plan_post_ops(const Epilogue& epilogue, std::span<const int64_t> dims,
-                         std::span<const int64_t> strides, bool take_bias) {
+                         std::span<const int64_t> strides, size_t offset) {
   PostOpPlan plan{new_attributes(), -1, {}};
   PostOps chain;
   check(dnnl_post_ops_create(chain.out()), "dnnl_post_ops_create");
   int position = 0;
   for (const EpilogueOp& op : epilogue) {
-    const bool is_bias = &op == &epilogue[0] && take_bias && op.kind == Kind::add &&
+    const bool is_bias = &op == &epilogue[0] && op.kind == Kind::add &&
                          op.extent == Extent::channel && op.operand >= 0;
     if (is_bias) {
       plan.bias = op.operand;
@@ -79,7 +79,8 @@ PostOpPlan plan_post_ops(const Epilogue& epilogue, std::span<const int64_t> dims
       check(dnnl_post_ops_append_binary(chain.get(), binary(op.kind), desc.get()),
             "dnnl_post_ops_append_binary");
       plan.arguments.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1,
-                                std::move(desc), Place::operand(op.operand)});
+                                std::move(desc), Place::operand(op.operand),
+                                op.extent == Extent::full ? offset : 0});
     }
     ++position;
   }

@@ -16,9 +16,9 @@ struct PostOpPlan {
   std::vector<Argument> arguments;  // operands of the binary post-ops
 };
 
-// `dims` and `strides` are the result's, in oneDNN's order (batch, channel, space). Without
-// `take_bias` a leading add stays a post-op.
+// `dims` and `strides` are the result's, in oneDNN's order (batch, channel, space); operands of
+// its shape are read from `offset` bytes on. A leading add for each channel becomes the bias.
 PostOpPlan plan_post_ops(const Epilogue& epilogue, std::span<const int64_t> dims,
-                         std::span<const int64_t> strides, bool take_bias);
+                         std::span<const int64_t> strides, size_t offset);
 
 }  // namespace rlx::cpu::onednn

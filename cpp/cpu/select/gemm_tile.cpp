@@ -1,9 +1,8 @@
 // Runs an epilogue Region row by row on the blocks that a matrix product hands out.
 #include "cpu/select/gemm_tile.h"
 
-#include <omp.h>
-
 #include "cpu/kernels/region_frame.h"
+#include "cpu/team.h"
 
 namespace rlx::cpu {
 namespace {
@@ -58,7 +57,7 @@ void GemmTile::Use::apply(void* self, Sum* c, int64_t row, int64_t col, int64_t 
                           int64_t cols, int64_t ldc) {
   const Use& use = *static_cast<const Use*>(self);
   const GemmTile& tile = use.tile_;
-  const size_t thread = size_t(omp_get_thread_num());
+  const size_t thread = size_t(team_share());
   auto& frame = *reinterpret_cast<RegionProgram::Frame*>(
       use.scratch_ + thread * tile.program_.scratch_bytes());
   if (use.columns_ < tile.columns_) {  // one of several matrices side by side

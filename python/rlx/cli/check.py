@@ -39,10 +39,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _device(name: str) -> tuple[str | None, list[dict[str, Any]]]:
-    from rlx._load import load_core
+    from rlx import _core
     from rlx.errors import DeviceError
     try:
-        return load_core().make_device(name).name, []
+        return _core.make_device(name).name, []
     except DeviceError as error:
         return None, [_problem(error)]
 

@@ -42,11 +42,10 @@ def _versions() -> dict[str, str | None]:
 
 
 def _cpu() -> dict[str, Any]:
-    from rlx._load import load_core
-    core = load_core()
+    from rlx import _core
     model, flags = _cpuinfo()
-    device = core.make_device("cpu")
-    return {"usable": "cpu" in core.devices(), "model": model, "machine": platform.machine(),
+    device = _core.make_device("cpu")
+    return {"usable": "cpu" in _core.devices(), "model": model, "machine": platform.machine(),
             "features": [name for name in FEATURES if name in flags],
             "limited_to": os.environ.get("RLX_CPU_ISA"),
             "logical_cpus": os.cpu_count(),
@@ -71,9 +70,9 @@ def _cpuinfo() -> tuple[str, set[str]]:
 
 
 def _build() -> dict[str, Any]:
-    """Facts of the compiled module, and which oneDNN and OpenMP this process has loaded."""
-    from rlx._load import load_core
-    facts = dict(load_core().build_info())
+    """Facts of the compiled module, and which oneDNN this process has loaded."""
+    from rlx import _core
+    facts = dict(_core.build_info())
     with open("/proc/self/maps", encoding="utf-8") as file:
         mapped = {line.split()[-1] for line in file if ".so" in line}
     facts["loaded"] = sorted(path for path in mapped
@@ -83,8 +82,8 @@ def _build() -> dict[str, Any]:
 
 def _cuda() -> dict[str, Any]:
     """What rlx's loader finds, and what to do about the rest."""
-    from rlx._load import load_core
-    found = load_core().cuda_probe()
+    from rlx import _core
+    found = _core.cuda_probe()
     remedies = [lib["remedy"] for lib in found["libraries"] if not lib["usable"] and lib["remedy"]]
     pip = "pip install "
     wheels = dict.fromkeys(r.removeprefix(pip) for r in remedies if r.startswith(pip))
@@ -105,7 +104,7 @@ def _print(report: dict[str, Any]) -> None:
         ("threads", f"{cpu['threads']} of {cpu['allowed_cpus']} allowed, "
                     f"{cpu['logical_cpus']} in the machine"),
         ("oneDNN", build["onednn"] or "none: rlx's own kernels only"),
-        ("OpenMP", build["openmp"]), ("compiler", build["compiler"]),
+        ("compiler", build["compiler"]),
         ("loaded", "\n".join(build["loaded"]))])
     show.line()
     show.table(f"CUDA {cuda['cuda_major']}", ["library", "version", "where", "found by"], [

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any
 
-from rlx._load import load_core
+from rlx import _core
 from rlx.emit.schedule import Stage, schedule
 from rlx.emit.tables import Constants, ExprTable, Strings
 from rlx.errors import Error, InternalError
@@ -14,8 +14,6 @@ from rlx.ir.graph import Alias, Graph, Guard, Host, If, Loop, Node, Origin, Scan
 from rlx.ir.prims import RegionOp
 from rlx.ir.slots import slots
 from rlx.ir.types import OptionalType, SequenceType, TensorType, Type
-
-_core = load_core()
 
 
 def emit(graph: Graph, host: Callable[[Host], Callable] | None = None) -> Any:

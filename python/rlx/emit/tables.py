@@ -9,12 +9,11 @@ from typing import Any, Callable
 
 import numpy as np
 
-from rlx._load import load_core
+from rlx import _core
 from rlx.ir.expr import Expr, Number, Symbol
 from rlx.ir.graph import Value
 from rlx.ir.types import DType
 
-_core = load_core()
 _INT64 = (-(2**63), 2**63 - 1)
 # A weight in a mapped file lies at any address. Small ones are copied to an aligned one, as all
 # kernels may read them; what reads a large one packs or copies it and takes any address.
