@@ -11,8 +11,8 @@
 
 namespace rlx::cpu {
 
-// A float32 convolution of dense operands, `epilogue` appended to the sums. On nullopt, `refusal`
-// says why.
+// A float32 convolution of dense operands, `epilogue` appended to the sums; constant weights may
+// be of a half type. On nullopt, `refusal` says why.
 std::optional<Selection> onednn_conv(const SelectRequest& request,
                                      const ConvGeometry& geometry, const Epilogue& epilogue,
                                      std::string& refusal);

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "cpu/kernels/region_loops.h"
 #include "cpu/team.h"
 
 namespace rlx::cpu::onednn {
@@ -135,7 +136,9 @@ PrimitiveDesc reorder_desc(const MemoryDesc& from, const MemoryDesc& to) {
 
 Place packed_weight(const SelectRequest& request, int operand, const MemoryDesc& given,
                     const MemoryDesc& wanted, Selection& selection) {
-  if (dnnl_memory_desc_equal(given.get(), wanted.get())) return Place::operand(operand);
+  const DType stored = request.inputs[size_t(operand)].dtype;
+  const bool plain = dnnl_memory_desc_equal(given.get(), wanted.get());
+  if (plain && stored == DType::float32) return Place::operand(operand);
   const PrimitiveDesc desc = reorder_desc(given, wanted);
   std::vector<Argument> arguments;
   arguments.push_back({DNNL_ARG_FROM, clone(given.get()), Place::operand(operand)});
@@ -154,8 +157,14 @@ Place packed_weight(const SelectRequest& request, int operand, const MemoryDesc&
     std::vector<std::byte> scratchpad(size_of(query_desc(desc, dnnl_query_scratchpad_md)));
     arguments.push_back({DNNL_ARG_SCRATCHPAD, query_desc(desc, dnnl_query_scratchpad_md),
                          Place::packed({scratchpad.data(), [](const void*) {}})});
+    std::vector<float> widened;
     std::vector<void*> operands(size_t(operand) + 1);
     operands[size_t(operand)] = const_cast<void*>(constant->data);
+    if (stored != DType::float32) {
+      widened.resize(size_t(request.inputs[size_t(operand)].count()));
+      load_loop(stored)(widened.data(), constant->data, nullptr, nullptr, int64_t(widened.size()));
+      operands[size_t(operand)] = widened.data();
+    }
     const RunArgs args{operands.data(), to, nullptr, request.threads, nullptr, nullptr};
     execute(desc, std::move(arguments), args);
   });

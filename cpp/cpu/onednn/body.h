@@ -58,7 +58,8 @@ size_t add_scratchpad(const PrimitiveDesc& desc, size_t at, std::vector<Argument
 PrimitiveDesc reorder_desc(const MemoryDesc& from, const MemoryDesc& to);
 
 // A weight in the format that a primitive wants: packed once when it is constant, otherwise by a
-// step that is put in front, into the workspace. `given` describes the operand as it is.
+// step that is put in front, into the workspace. `given` describes the operand as it is, in
+// float32; a constant of another float type is widened.
 Place packed_weight(const SelectRequest& request, int operand, const MemoryDesc& given,
                     const MemoryDesc& wanted, Selection& selection);
 

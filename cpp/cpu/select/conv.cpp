@@ -4,14 +4,17 @@
 // for 64 x 56 x 56 against 6 ms for a 3x3 convolution of them, which in NCHW takes oneDNN 10.
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "cpu/kernels/layout.h"
+#include "cpu/kernels/region_loops.h"
 #include "cpu/onednn/api.h"
 #include "cpu/select/compose.h"
 #include "cpu/select/conv_rungs.h"
 #include "cpu/select/epilogue.h"
 #include "cpu/select/image.h"
 #include "cpu/select/select.h"
+#include "cpu/team.h"
 
 namespace rlx::cpu {
 namespace {
@@ -85,6 +88,26 @@ Selection transpose(int64_t batch, int64_t rows, int64_t cols, DType dtype) {
   return made;
 }
 
+struct WidenBody : StepBody {
+  Loop load;
+  int64_t count, item;
+  WidenBody(const TensorDesc& x)
+      : load(load_loop(x.dtype)), count(x.count()), item(int64_t(size_of(x.dtype))) {}
+  void run(const RunArgs& args) const override {
+    parallel_for(args.threads, count, 1 << 14, [&](int64_t begin, int64_t end) {
+      load(static_cast<float*>(args.operands[1]) + begin,
+           static_cast<const std::byte*>(args.operands[0]) + begin * item, nullptr, nullptr,
+           end - begin);
+    });
+  }
+};
+
+Selection widen(const TensorDesc& x) {
+  Selection made;
+  made.steps.push_back({StepKind::launch, std::make_shared<WidenBody>(x)});
+  return made;
+}
+
 Dims dense_strides(std::span<const int64_t> shape) {
   Dims strides(shape.size(), 1);
   for (size_t k = shape.size(); k-- > 1;) strides[k - 1] = strides[k] * shape[k];
@@ -126,6 +149,9 @@ class ConvSelect {
         found->reason = refusal;
         return assemble(std::move(*found), x_moves(), y_moves(), false);
       }
+    }
+    if (dense && may_try("onednn")) {
+      if (auto found = by_widening(refusal)) return std::move(*found);
     }
     if (dense && may_try("gemm")) {
       if (auto found = by_product(conv_gemm, refusal)) return std::move(*found);
@@ -178,6 +204,24 @@ class ConvSelect {
     return assemble(std::move(*found), x_moves(), y_moves(), false);
   }
 
+  // Half types: x is widened once, where a product would widen it again for each tap.
+  std::optional<Selection> by_widening(std::string& refusal) const {
+    const DType type = inputs_[0].dtype;
+    const bool half = type == DType::float16 || type == DType::bfloat16;
+    if (!half || inputs_[1].dtype != type || !inputs_[1].constant || geometry_.taps() == 1 ||
+        product_.dtype != DType::float32 || product_.count() == 0 || inputs_[0].count() == 0) {
+      return std::nullopt;
+    }
+    auto inputs = inputs_;
+    inputs[0].dtype = DType::float32;
+    const SelectRequest wide{request_.prim,    inputs,         {&product_, 1}, request_.numbers,
+                             request_.threads, request_.force, request_.packs};
+    auto found = onednn_conv(wide, last_, {}, refusal);
+    if (!found) return found;
+    found->rung += " of float32";
+    return assemble(std::move(*found), x_moves(), y_moves(), false, true);
+  }
+
   using ProductRung = std::optional<Selection> (*)(const SelectRequest&, const ConvGeometry&,
                                                    const ConvFusion*, std::string&);
 
@@ -216,11 +260,13 @@ class ConvSelect {
     return true;
   }
 
-  // Puts the layout changes and, unless `fused`, the epilogue around the step that computes.
-  Selection assemble(Selection core, bool move_x, bool move_y, bool fused) const {
+  // Puts the layout changes and, unless `fused`, the epilogue around the step that computes; x is
+  // made float32 for it where it asks for that.
+  Selection assemble(Selection core, bool move_x, bool move_y, bool fused,
+                     bool widen_x = false) const {
     const bool region = conv_.epilogue && !fused;
     const size_t inputs = request_.inputs.size();
-    if (!move_x && !move_y && !region) return core;
+    if (!move_x && !move_y && !region && !widen_x) return core;
     const ConvGeometry& g = geometry_;
     Composer composer;
     std::string rung = core.rung, reason = core.reason;
@@ -232,6 +278,11 @@ class ConvSelect {
       operands[0] = composer.reserve(inputs_[0].bytes());
       composer.add(transpose(g.batch, g.in_channels, g.in_pixels(), inputs_[0].dtype),
                    {Place::operand(0), operands[0]});
+    }
+    if (widen_x) {
+      const Place narrow = std::exchange(
+          operands[0], composer.reserve(size_t(inputs_[0].count()) * sizeof(float)));
+      composer.add(widen(inputs_[0]), {narrow, operands[0]});
     }
     const Place product =
         in_place_ || fused ? Place::operand(inputs) : composer.reserve(product_.bytes());
