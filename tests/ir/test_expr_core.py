@@ -102,6 +102,13 @@ def test_equal_expressions_are_one_row():
     assert table.id(0.0) != table.id(-0.0)
 
 
+def test_dims_are_not_negative():
+    n, e = symbol(Symbol("dim", None, 0, name="n")), symbol(SYMBOLS[0])
+    assert [apply("min", n, 0), apply("min", -3, n), apply("max", n, 0), apply("lt", n, 0),
+            apply("le", 0, n)] == [0, -3, n, 0, 1]
+    assert all(isinstance(x, Expr) for x in (apply("min", 0, e), apply("lt", e, 0)))
+
+
 def test_deep_expressions_need_no_recursion():
     x = symbol(SYMBOLS[0])
     for k in range(5000):

@@ -157,8 +157,14 @@ def _simplify(op: str, args: tuple) -> Number | None:
         other = b if not isinstance(a, Expr) else a
         if is_natural(other):
             return other
-    if op == "le" and not isinstance(a, Expr) and a <= 0 and is_natural(b):
+    if op == "min":
+        for low, high in (args, args[::-1]):
+            if isinstance(low, int) and low <= 0 and is_natural(high):
+                return low
+    if op == "le" and isinstance(a, int) and a <= 0 and is_natural(b):
         return 1
+    if op == "lt" and isinstance(b, int) and b <= 0 and is_natural(a):
+        return 0
     if op in ("ne", "lt") and a is b:
         return 0
     if op == "bcast":

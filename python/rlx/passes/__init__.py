@@ -13,6 +13,7 @@ from rlx.passes.epilogues import epilogues
 from rlx.passes.fold import fold
 from rlx.passes.integers import integers
 from rlx.passes.layout import layout
+from rlx.passes.pads import pads
 from rlx.passes.patterns import patterns
 from rlx.passes.prune import prune
 from rlx.passes.regions import regions
@@ -24,6 +25,7 @@ PIPELINE: dict[str, Callable[[Graph], Graph]] = {
     "integers": integers,
     "fold": fold,
     "dedupe": dedupe,
+    "pads": pads,
     "patterns": patterns,
     "rows": rows,
     "regions": regions,

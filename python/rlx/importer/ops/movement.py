@@ -10,7 +10,7 @@ from rlx.importer.registry import Ints, op
 from rlx.ir.build import DType, Expr, apply
 
 PadMode = Literal["constant", "reflect", "edge", "wrap"]
-_INT_MAX = 2**63 - 1
+_TO_THE_END = 2**31 - 1  # an end this large is the dim's own, as the operator's text suggests
 _LONGEST_STEP = 1 << 40  # longer than any axis; index arithmetic with it does not overflow
 
 
@@ -131,8 +131,8 @@ def _from_end(index, dim):
 
 
 def _clamp(index, low, high):
-    if not isinstance(index, Expr) and index >= _INT_MAX >> 1:
-        return high  # "to the end": whatever the dim is
+    if not isinstance(index, Expr) and index >= _TO_THE_END:
+        return high
     if index is high:
         return high
     return apply("min", apply("max", index, low), high)
