@@ -15,6 +15,7 @@ using namespace rlx::cpu;
 struct Case {
   int64_t batch, heads, kv_heads, queries, keys, depth, value_depth;
   bool causal, heads_first;
+  int threads = 2;
 };
 
 HeadStrides strides(int64_t heads, int64_t rows, int64_t depth, bool heads_first) {
@@ -63,8 +64,10 @@ void run_case(const Case& c, AttentionBlock block) {
   const auto q = random_values(size_t(c.batch * s.q.batch), random);
   const auto k = random_values(size_t(c.batch * s.k.batch), random);
   const auto v = random_values(size_t(c.batch * s.v.batch), random);
-  std::vector<float> y(size_t(c.batch * s.y.batch), NAN), scratch(attention_scratch(s), NAN);
-  for (int64_t task = 0; task < c.batch * c.kv_heads * query_blocks(s); ++task) {
+  divide_attention(s, c.threads);
+  std::vector<float> y(size_t(c.batch * s.y.batch), NAN);
+  std::vector<float> scratch(size_t(attention_scratch(s).size), NAN);
+  for (int64_t task = 0; task < attention_tasks(s); ++task) {
     block(s, q.data(), k.data(), v.data(), y.data(), task, scratch.data(), {});
   }
   const int64_t group = c.heads / c.kv_heads;
@@ -92,6 +95,9 @@ const test::Test matches{"attention matches its definition", [] {
       {1, 12, 12, 50, 130, 64, 64, false, false}, {2, 8, 2, 1, 300, 64, 64, true, true},
       {1, 4, 4, 129, 129, 32, 40, true, false},   {1, 6, 3, 100, 257, 80, 96, true, true},
       {1, 2, 1, 5, 129, 16, 17, false, false},
+      {1, 1, 1, 500, 300, 24, 24, false, true, 4}, {1, 2, 2, 256, 77, 29, 29, false, false},
+      {1, 4, 1, 1, 260, 20, 40, false, true},      {1, 3, 1, 1, 131, 9, 48, true, false},
+      {2, 1, 1, 2, 140, 64, 56, true, true},       {1, 1, 1, 300, 300, 40, 8, true, true, 1},
   };
   for (const Case& c : cases) {
     run_case(c, attention_portable);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/cpp/check.h"
+#include "cpu/kernels/exp_falling.h"
 #include "cpu/kernels/vecmath.h"
 
 namespace {
@@ -42,6 +43,7 @@ float at(F f, float x) {
 }
 
 const auto exp_of = [](Vec x) { return vecmath::exp(x); };
+const auto exp_falling_of = [](Vec x) { return vecmath::exp_falling(x); };
 const auto log_of = [](Vec x) { return vecmath::log(x); };
 const auto tanh_of = [](Vec x) { return vecmath::tanh(x); };
 const auto erf_of = [](Vec x) { return vecmath::erf(x); };
@@ -57,6 +59,7 @@ double exact_gelu_tanh(double x) {
 
 Test accuracy{"vecmath accuracy", [] {
   compare("exp", exp_of, [](double x) { return std::exp(x); }, -86, 88.7f, 1);
+  compare("exp_falling", exp_falling_of, [](double x) { return std::exp(x); }, -87.2f, 0, 2);
   compare("log", log_of, [](double x) { return std::log(x); }, 1e-38f, 1e30f, 1);
   compare("log", log_of, [](double x) { return std::log(x); }, 0.5f, 2, 1);
   compare("tanh", tanh_of, [](double x) { return std::tanh(x); }, -10, 10, 2);
@@ -75,6 +78,11 @@ Test special{"vecmath special values", [] {
   check_equal(at(exp_of, 89), infinity);
   check_equal(at(exp_of, -infinity), 0.0f);
   check(at(exp_of, -100) > 0 && at(exp_of, -100) < 1e-43f, "exp keeps subnormal results");
+  check_equal(at(exp_falling_of, 0), 1.0f);
+  check_equal(at(exp_falling_of, -88), 0.0f);
+  check_equal(at(exp_falling_of, -1e30f), 0.0f);
+  check_equal(at(exp_falling_of, -infinity), 0.0f);
+  check(std::isnan(at(exp_falling_of, nan)), "NaN through exp_falling");
   check_equal(at(log_of, 0), -infinity);
   check_equal(at(log_of, infinity), infinity);
   check(std::isnan(at(log_of, -1)), "log of a negative number");

@@ -1,15 +1,45 @@
-// What every instruction set of attention shares: the size of its scratch.
+// What every instruction set of attention shares: how rows become tasks, and the scratch of one.
 #include "cpu/kernels/attention.h"
 
 #include <algorithm>
 
 namespace rlx::cpu {
+namespace {
 
-size_t attention_scratch(const AttentionShape& s) {
-  const int64_t ld = (s.value_depth + 31) / 32 * 32;
-  const int64_t widened = std::max(key_block * ld, s.depth);  // of half values, or one key
-  return size_t((query_block + key_block) * s.depth + query_block * (key_block + ld + 2) + widened +
-                63) / 64 * 64;
+// Rows that share one packing of keys and values: beyond, packing costs little, and scratch grows.
+constexpr int64_t most_rows = 192, least_rows = 24;
+
+int64_t line(int64_t floats) { return (floats + 15) / 16 * 16; }
+int64_t even(int64_t n, int64_t parts) { return (n + parts - 1) / parts; }
+
+}  // namespace
+
+void divide_attention(AttentionShape& s, int threads) {
+  const int64_t rows = std::max<int64_t>(query_rows(s), 1), heads = s.batch * s.kv_heads;
+  int64_t parts = even(rows, most_rows);
+  const int64_t most = std::max(parts, rows / least_rows);
+  // Whole rounds of the team, or so many that the last one does not matter.
+  auto idle = [&] {
+    const int64_t tasks = heads * parts, rounds = even(tasks, threads) * threads;
+    return tasks % threads != 0 && 8 * (rounds - tasks) > rounds;
+  };
+  while (parts < most && idle()) ++parts;
+  s.task_rows = std::min((even(rows, parts) + 5) / 6 * 6, rows);
+}
+
+AttentionScratch attention_scratch(const AttentionShape& s) {
+  AttentionScratch at;
+  at.sum_ld = (s.value_depth + 31) / 32 * 32;
+  at.score_ld = key_block + 16;  // rows a power of two apart would share few sets of the cache
+  at.keys = line(s.task_rows * s.depth);
+  at.values = at.keys + key_block * line(s.depth);
+  const int64_t widened = 32 * line(s.depth);  // one panel of half keys, before the values come
+  at.scores = at.values + std::max(key_block * at.sum_ld, widened);
+  at.sums = at.scores + attention_rows * at.score_ld;
+  at.tops = at.sums + s.task_rows * at.sum_ld;
+  at.totals = at.tops + line(s.task_rows);
+  at.size = at.totals + line(s.task_rows);
+  return at;
 }
 
 }  // namespace rlx::cpu

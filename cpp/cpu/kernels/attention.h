@@ -20,6 +20,7 @@ struct AttentionShape {
   bool causal = false;
   int64_t causal_offset = 0;  // key j is masked for query i when j > i + offset
   DType dtype = DType::float32;
+  int64_t task_rows = 0;  // see divide_attention
 };
 
 // Rewrites `n` scores of query row `row` ([batch, head, query] flattened) from key `key` on.
@@ -28,18 +29,30 @@ struct ScoreHook {
   void* context = nullptr;
 };
 
-constexpr int64_t query_block = 48;  // rows of one task: a multiple of the micro kernel's 6
 constexpr int64_t key_block = 128;
+constexpr int64_t attention_rows = 24;  // whose scores are kept: a multiple of the tile's 6
 
+// The rows of all query heads that share a key/value head.
 inline int64_t query_rows(const AttentionShape& s) { return s.heads / s.kv_heads * s.queries; }
-inline int64_t query_blocks(const AttentionShape& s) {
-  return (query_rows(s) + query_block - 1) / query_block;
+
+// Sets task_rows so that the tasks keep `threads` busy.
+void divide_attention(AttentionShape& shape, int threads);
+
+inline int64_t tasks_of_head(const AttentionShape& s) {
+  return (query_rows(s) + s.task_rows - 1) / s.task_rows;
+}
+inline int64_t attention_tasks(const AttentionShape& s) {
+  return s.batch * s.kv_heads * tasks_of_head(s);
 }
 
-// Bytes of scratch for each thread.
-size_t attention_scratch(const AttentionShape& shape);
+// Where the parts of a thread's scratch begin, in floats; each on a cache line of its own.
+struct AttentionScratch {
+  int64_t keys = 0, values = 0, scores = 0, sums = 0, tops = 0, totals = 0, size = 0;
+  int64_t score_ld = 0, sum_ld = 0;
+};
+AttentionScratch attention_scratch(const AttentionShape& shape);
 
-// One block of query rows: rows of all query heads that share key/value head (task's).
+// `task_rows` query rows (the last task of a head: the rest) of task's key/value head.
 using AttentionBlock = void (*)(const AttentionShape& shape, const void* q, const void* k,
                                 const void* v, void* y, int64_t task, float* scratch,
                                 const ScoreHook& hook);

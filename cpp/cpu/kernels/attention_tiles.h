@@ -2,110 +2,169 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <limits>
 
+#include "cpu/kernels/exp_falling.h"
+#include "cpu/kernels/gemm_vector.h"
 #include "cpu/kernels/vecmath.h"
 
 namespace rlx::cpu::attending {
 
-template <class T, int bytes>
-struct VectorOf {
-  typedef T type __attribute__((vector_size(bytes)));
-  typedef T unaligned __attribute__((vector_size(bytes), aligned(alignof(T)), may_alias));
+// The right side of a product: rows `step` apart, each group of columns `panel` after the last.
+struct Panels {
+  const float* at;
+  int64_t step, panel;
 };
 
 template <int bytes>
 struct Block {
-  using V = typename VectorOf<float, bytes>::type;
-  using U = typename VectorOf<float, bytes>::unaligned;
+  using V = tile::Vec<float, bytes>;
   static constexpr int64_t lanes = bytes / 4;
-  static constexpr int64_t pair = 2 * lanes;
+  static constexpr int64_t pair = 2 * lanes;  // columns of a panel
 
-  static V load(const float* p) { return *reinterpret_cast<const U*>(p); }
-  static void store(float* p, V x) { *reinterpret_cast<U*>(p) = x; }
+  static V load(const float* p) { return tile::load<float, bytes>(p); }
+  static void store(float* p, V x) { tile::store<float, bytes>(p, x); }
 
-  // c[r][0:n] = (or +=) sum over k of a[r][k] * b[k][0:n], for R rows and n <= one pair.
-  template <int R, bool add>
-  static void tile(const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
-                   int64_t depth) {
-    V sum[R][2] = {};
-    for (int64_t k = 0; k < depth; ++k) {
-      const V b0 = load(b + k * ldb), b1 = load(b + k * ldb + lanes);
+  // c[r][:] = (or +=) sum over k of a[r][k] * b[k][:], for R rows and N vectors of columns.
+  template <int R, int N, bool add>
+  static void tile_of(const float* a, int64_t lda, const float* b, int64_t step, float* c,
+                      int64_t ldc, int64_t depth) {
+    V sum[R][N] = {};
+    for (int64_t k = 0; k < depth; ++k, b += step) {
+      V right[N];
+#pragma GCC unroll 8
+      for (int n = 0; n < N; ++n) right[n] = load(b + n * lanes);
+#pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
-        const V x = vecmath::all<V>(a[r * lda + k]);
-        sum[r][0] += x * b0;
-        sum[r][1] += x * b1;
+#pragma GCC unroll 8
+        for (int n = 0; n < N; ++n) sum[r][n] += right[n] * a[r * lda + k];
       }
     }
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      for (int h = 0; h < 2; ++h) {
-        float* to = c + r * ldc + h * lanes;
-        store(to, add ? load(to) + sum[r][h] : sum[r][h]);
+#pragma GCC unroll 8
+      for (int n = 0; n < N; ++n) {
+        float* to = c + r * ldc + n * lanes;
+        store(to, add ? load(to) + sum[r][n] : sum[r][n]);
       }
     }
   }
 
+  template <int N, bool add, int R = 6>
+  static void tile_rows(int64_t rows, const float* a, int64_t lda, const float* b, int64_t step,
+                        float* c, int64_t ldc, int64_t depth) {
+    if constexpr (R > 1) {
+      if (rows < R) return tile_rows<N, add, R - 1>(rows, a, lda, b, step, c, ldc, depth);
+    }
+    tile_of<R, N, add>(a, lda, b, step, c, ldc, depth);
+  }
+
+  // Writes whole vectors of columns.
   template <bool add>
-  static void product(const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
-                      int64_t ldc, int64_t rows, int64_t columns, int64_t depth) {
-    for (int64_t j = 0; j < columns; j += pair) {
-      for (int64_t r = 0; r < rows; r += 6) {
+  static void product(const float* a, int64_t lda, Panels b, float* c, int64_t ldc, int64_t rows,
+                      int64_t columns, int64_t depth) {
+    for (int64_t j = 0; j < columns; j += pair, b.at += b.panel, c += pair) {
+      const bool half = columns - j <= lanes;
+      for (int64_t r = 0, left = (rows + 5) / 6; left > 0; --left) {
+        const int64_t count = (rows - r + left - 1) / left;  // tiles of equal height
         const float* from = a + r * lda;
-        float* to = c + r * ldc + j;
-        switch (std::min<int64_t>(rows - r, 6)) {
-          case 6: tile<6, add>(from, lda, b + j, ldb, to, ldc, depth); break;
-          case 5: tile<5, add>(from, lda, b + j, ldb, to, ldc, depth); break;
-          case 4: tile<4, add>(from, lda, b + j, ldb, to, ldc, depth); break;
-          case 3: tile<3, add>(from, lda, b + j, ldb, to, ldc, depth); break;
-          case 2: tile<2, add>(from, lda, b + j, ldb, to, ldc, depth); break;
-          default: tile<1, add>(from, lda, b + j, ldb, to, ldc, depth); break;
-        }
+        float* to = c + r * ldc;
+        if (half) tile_rows<1, add>(count, from, lda, b.at, b.step, to, ldc, depth);
+        else tile_rows<2, add>(count, from, lda, b.at, b.step, to, ldc, depth);
+        r += count;
       }
     }
   }
 
   static float sum_of(V x) {
-    float s = 0;
-    for (int64_t i = 0; i < lanes; ++i) s += x[i];
-    return s;
+    using Four = tile::Vec<float, 16>;
+    Four four = {};
+    for (const Four& part : std::bit_cast<std::array<Four, lanes / 4>>(x)) four += part;
+    return (four[0] + four[1]) + (four[2] + four[3]);
   }
 
-  static float dot(const float* a, const float* b, int64_t n) {
-    V s0 = {}, s1 = {};
-    int64_t i = 0;
-    for (; i + pair <= n; i += pair) {
-      s0 += load(a + i) * load(b + i);
-      s1 += load(a + i + lanes) * load(b + i + lanes);
+  // c[r][i] = a[r] . b[i] for R rows of a and K of b.
+  template <int R, int K>
+  static void dots_of(const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
+                      int64_t ldc, int64_t depth) {
+    V sum[R][K] = {};
+    int64_t d = 0;
+    for (; d + lanes <= depth; d += lanes) {
+#pragma GCC unroll 4
+      for (int i = 0; i < K; ++i) {
+        const V right = load(b + i * ldb + d);
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) sum[r][i] += right * load(a + r * lda + d);
+      }
     }
-    float s = sum_of(s0 + s1);
-    for (; i < n; ++i) s += a[i] * b[i];
-    return s;
+    for (int r = 0; r < R; ++r) {
+      for (int i = 0; i < K; ++i) {
+        float dot = sum_of(sum[r][i]);
+        for (int64_t k = d; k < depth; ++k) dot += a[r * lda + k] * b[i * ldb + k];
+        c[r * ldc + i] = dot;
+      }
+    }
   }
 
-  // Scores of one row become weights; returns their sum. Padding up to a vector becomes 0.
+  // For so few rows that transposing b would cost more than the dots.
+  static constexpr int64_t few = 4;
+  template <int R = few>
+  static void dots(int64_t rows, const float* a, int64_t lda, const float* b, int64_t ldb,
+                   float* c, int64_t ldc, int64_t n, int64_t depth) {
+    if constexpr (R > 1) {
+      if (rows < R) return dots<R - 1>(rows, a, lda, b, ldb, c, ldc, n, depth);
+    }
+    constexpr int K = R <= 2 ? 4 : 2;
+    int64_t i = 0;
+    for (; i + K <= n; i += K) dots_of<R, K>(a, lda, b + i * ldb, ldb, c + i, ldc, depth);
+    for (; i < n; ++i) dots_of<R, 1>(a, lda, b + i * ldb, ldb, c + i, ldc, depth);
+  }
+
+  // c[r] += a[r] b for few rows: more columns at once keep the multipliers busy.
+  static void add_few(const float* a, int64_t lda, const float* b, int64_t step, float* c,
+                      int64_t ldc, int64_t rows, int64_t columns, int64_t depth) {
+    int64_t j = 0;
+    for (; j + 2 * pair <= columns && rows <= 3; j += 2 * pair) {
+      tile_rows<4, true, 3>(rows, a, lda, b + j, step, c + j, ldc, depth);
+    }
+    if (j < columns) {
+      product<true>(a, lda, {b + j, step, pair}, c + j, ldc, rows, columns - j, depth);
+    }
+  }
+
+  // Scores of one row become weights; returns their sum.
   static float exponentials(float* s, int64_t n, float top) {
     V total = {};
     const V shift = vecmath::all<V>(top);
     int64_t j = 0;
     for (; j + lanes <= n; j += lanes) {
-      const V p = vecmath::exp<V>(load(s + j) - shift);
+      const V p = vecmath::exp_falling<V>(load(s + j) - shift);
       store(s + j, p);
       total += p;
     }
     float sum = sum_of(total);
-    for (; j < n; ++j) sum += s[j] = vecmath::exp<float>(s[j] - top);
+    for (; j < n; ++j) sum += s[j] = vecmath::exp_falling<float>(s[j] - top);
     return sum;
   }
 
-  static float largest(const float* s, int64_t n) {
-    float top = -std::numeric_limits<float>::infinity();
-    for (int64_t j = 0; j < n; ++j) top = s[j] > top || s[j] != s[j] ? s[j] : top;
+  // The largest of `top` and s[0:n]; NaN is left out.
+  static float largest(const float* s, int64_t n, float top) {
+    int64_t j = 0;
+    if (n >= lanes) {
+      V most = vecmath::all<V>(top);
+      for (; j + lanes <= n; j += lanes) {
+        const V x = load(s + j);
+        most = x > most ? x : most;
+      }
+      for (int64_t i = 0; i < lanes; ++i) top = most[i] > top ? most[i] : top;
+    }
+    for (; j < n; ++j) top = s[j] > top ? s[j] : top;
     return top;
   }
 };
-
-static inline int64_t padded(int64_t n) { return (n + 31) / 32 * 32; }
 
 template <class T>
 static inline void widen(const T* from, float* to, int64_t n) {

@@ -1,6 +1,7 @@
 // Attention: tasks of query rows over the team; masks and biases are a Region on score rows.
 #include "cpu/kernels/attention.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "core/cpuid.h"
@@ -32,8 +33,8 @@ struct AttentionBody : StepBody {
     void* const* o = args.operands;
     const size_t extras = size_t(inputs) - 3;
     void* y = o[inputs];
-    const int64_t tasks = shape.batch * shape.kv_heads * query_blocks(shape);
-    parallel(args.threads, [&](int thread, int count) {
+    const int64_t tasks = attention_tasks(shape);
+    parallel_tasks(threads, tasks, [&](int64_t task, int thread) {
       auto* scratch = static_cast<std::byte*>(args.workspace) +
                       size_t(thread) * (floats * sizeof(float) + region_bytes);
       ScoreHook hook;
@@ -44,15 +45,13 @@ struct AttentionBody : StepBody {
         rewriting = {&*score, &score->begin(scratch + floats * sizeof(float), loads)};
         hook = {rewrite, &rewriting};
       }
-      // Later query blocks see more keys when causal: interleave the blocks.
-      for (int64_t task = thread; task < tasks; task += count) {
-        block(shape, o[0], o[1], o[2], y, task, reinterpret_cast<float*>(scratch), hook);
-      }
+      // The last rows of a head see most keys when causal: they go first.
+      block(shape, o[0], o[1], o[2], y, tasks - 1 - task, reinterpret_cast<float*>(scratch), hook);
     });
   }
 
   static constexpr size_t max_loads = 32;
-  int inputs = 3;
+  int inputs = 3, threads = 1;
 };
 
 HeadStrides strides_of(const TensorDesc& t, HeadLayout layout) {
@@ -98,6 +97,13 @@ AttentionBlock block_for_isa() {
   return cpu_isa() == Isa::avx2 ? attention_avx2 : attention_portable;
 }
 
+// The team, or this thread alone where sharing some 30 us would cost more than it saves.
+int threads_for(const AttentionShape& s, int threads) {
+  const double pairs = double(s.batch * s.heads * s.queries) * double(s.keys);
+  const double ns = pairs * (double(s.depth + s.value_depth) / 12.0 + 1.0);
+  return ns * (s.causal ? 0.5 : 1.0) < 30000.0 ? 1 : std::max(threads, 1);
+}
+
 }  // namespace
 
 Selection select_attention(const Attention& prim, const SelectRequest& request) {
@@ -109,7 +115,9 @@ Selection select_attention(const Attention& prim, const SelectRequest& request) 
   body->shape = shape_of(prim, request);
   body->inputs = int(request.inputs.size());
   body->block = block_for_isa();
-  body->floats = attention_scratch(body->shape);
+  body->threads = threads_for(body->shape, request.threads);
+  divide_attention(body->shape, body->threads);
+  body->floats = size_t(attention_scratch(body->shape).size);
   if (prim.score) {
     std::vector<TensorDesc> loads(1);
     loads[0].dtype = DType::float32;
@@ -133,7 +141,7 @@ Selection select_attention(const Attention& prim, const SelectRequest& request) 
   Selection selection;
   selection.rung = "blocked attention";
   selection.workspace =
-      (body->floats * sizeof(float) + body->region_bytes) * size_t(std::max(request.threads, 1));
+      (body->floats * sizeof(float) + body->region_bytes) * size_t(body->threads);
   selection.steps.push_back({StepKind::launch, std::move(body)});
   return selection;
 }
