@@ -24,17 +24,19 @@ Selection select_fft(const Fft& prim, const SelectRequest& request, const Tools&
   p.inverse = prim.inverse, p.onesided = prim.onesided;
   launch.bind(p.x, Source::operand(0));
   launch.bind(p.y, Source::operand(1));
-  const int64_t half = (p.lines * p.n * 2 * int64_t(sizeof(double)) + 255) / 256 * 256;
+  const int64_t point = 2 * int64_t(size_of(compute_type(x.dtype)));
+  const int64_t half = (p.lines * p.n * point + 255) / 256 * 256;
   Selection selection;
   selection.rung = "Stockham passes";
   selection.workspace = size_t(2 * half);
   int64_t at = 0;  // which half holds the points
-  const auto add = [&](int form, int64_t items) {
+  const auto add = [&](int form, int64_t items, int64_t radix = 0) {
     LaunchBuilder<params::Fft> step = launch;
     step.bind(step.params.from, Source::workspace(at));
     step.bind(step.params.to, Source::workspace(form == 0 ? at : half - at));
     KernelSpec kernel{"kernels/fft.cu", "fft",
-                      {define("RLX_T", storage_name(x.dtype)), define("RLX_FORM", form)},
+                      {define("RLX_T", storage_name(x.dtype)), define("RLX_FORM", form),
+                       define("RLX_RADIX", radix)},
                       {}};
     selection.steps.push_back(step.finish(tools.jit.get(kernel), walk_of(tools, items)));
   };
@@ -45,7 +47,8 @@ Selection select_fft(const Fft& prim, const SelectRequest& request, const Tools&
     while (rest % radix != 0) radix = radix * radix > rest ? rest : radix + 1;
     rest /= radix;
     p.radix = radix, p.rest = rest;
-    add(1, p.lines * p.n);
+    const bool fixed = radix <= 5;  // they have butterflies of their own
+    add(1, p.lines * p.n / (fixed ? radix : 1), fixed ? radix : 0);
     at = half - at;
     p.done *= radix;
   }
