@@ -6,8 +6,9 @@
 namespace rlx::cpu {
 namespace {
 
-// Rows that share one packing of keys and values: beyond, packing costs little, and scratch grows.
-constexpr int64_t most_rows = 192, least_rows = 24;
+// Rows that share one packing of keys and values: as many as leave their queries and sums in the
+// second-level cache.
+constexpr int64_t row_floats = 49152, most_rows = 512, least_rows = 24;
 
 int64_t line(int64_t floats) { return (floats + 15) / 16 * 16; }
 int64_t even(int64_t n, int64_t parts) { return (n + parts - 1) / parts; }
@@ -16,7 +17,8 @@ int64_t even(int64_t n, int64_t parts) { return (n + parts - 1) / parts; }
 
 void divide_attention(AttentionShape& s, int threads) {
   const int64_t rows = std::max<int64_t>(query_rows(s), 1), heads = s.batch * s.kv_heads;
-  int64_t parts = even(rows, most_rows);
+  const int64_t fit = row_floats / std::max<int64_t>(s.depth + s.value_depth, 1);
+  int64_t parts = even(rows, std::clamp(fit, least_rows, most_rows));
   const int64_t most = std::max(parts, rows / least_rows);
   // Whole rounds of the team, or so many that the last one does not matter.
   auto idle = [&] {

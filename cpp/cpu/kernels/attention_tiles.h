@@ -2,8 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstdint>
 #include <limits>
 
@@ -18,6 +16,19 @@ struct Panels {
   const float* at;
   int64_t step, panel;
 };
+
+template <class V>
+[[gnu::always_inline]] static inline float sum_of(V x) {
+  if constexpr (sizeof(V) == 64) {
+    return sum_of(__builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7) +
+                      __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15));
+  } else if constexpr (sizeof(V) == 32) {
+    return sum_of(__builtin_shufflevector(x, x, 0, 1, 2, 3) +
+                      __builtin_shufflevector(x, x, 4, 5, 6, 7));
+  } else {
+    return (x[0] + x[1]) + (x[2] + x[3]);
+  }
+}
 
 template <int bytes>
 struct Block {
@@ -77,13 +88,6 @@ struct Block {
         r += count;
       }
     }
-  }
-
-  static float sum_of(V x) {
-    using Four = tile::Vec<float, 16>;
-    Four four = {};
-    for (const Four& part : std::bit_cast<std::array<Four, lanes / 4>>(x)) four += part;
-    return (four[0] + four[1]) + (four[2] + four[3]);
   }
 
   // c[r][i] = a[r] . b[i] for R rows of a and K of b.

@@ -4,8 +4,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "cpu/kernels/exp_falling.h"
 #include "cpu/kernels/softmax_loops.h"
-#include "cpu/kernels/vecmath.h"
 #include "cpu/kernels/wide.h"
 #include "kernels/include/scalar_ops.h"
 
@@ -46,14 +46,14 @@ inline double exp_row(const float* x, float* y, int64_t n, float top) {
     W::Vector part = {};
     const int64_t end = n - i < sum_block ? n : i + sum_block;
     for (; i + lanes <= end; i += lanes) {
-      const W::Vector e = vecmath::exp(W::load(x + i) - top);
+      const W::Vector e = vecmath::exp_falling(W::load(x + i) - top);
       if (y) W::store(y + i, e);
       part += e;
     }
     total += double(W::sum(part));
   }
   if (i < n) {
-    const W::Vector e = vecmath::exp(W::load_some(x + i, n - i, 0.0f) - top);
+    const W::Vector e = vecmath::exp_falling(W::load_some(x + i, n - i, 0.0f) - top);
     for (int64_t k = 0; i + k < n; ++k) total += double(e[k]);
     if (y) W::store_some(y + i, e, n - i);
   }
@@ -96,11 +96,11 @@ void exp_column(T* values, int64_t n, const T* top, double* total, bool log) {
     int64_t i = 0;
     if constexpr (std::is_same_v<T, float>) {
       for (; i + W::lanes <= count; i += W::lanes) {
-        W::store(terms + i, vecmath::exp(W::load(x + i) - W::load(t + i)));
+        W::store(terms + i, vecmath::exp_falling(W::load(x + i) - W::load(t + i)));
       }
       if (i < count) {
         const auto rest = W::load_some(x + i, count - i, 0) - W::load_some(t + i, count - i, 0);
-        W::store(terms + i, vecmath::exp(rest));
+        W::store(terms + i, vecmath::exp_falling(rest));
       }
     } else {
       for (; i < count; ++i) terms[i] = scalar::exp(x[i] - t[i]);
