@@ -179,15 +179,19 @@ class Session:
                 known["values"][name] = x
         return self._compiler.Facts(**known, fed=fed, denied=denied)
 
+    @property
+    def _disabled(self) -> tuple[str, ...]:
+        """The passes left out, the device's choice among them."""
+        # Integer products are the CPU's; cuDNN and cuBLAS are ahead with the floats. One product
+        # for three saves launches on a GPU, and on a CPU only costs a copy of the weights.
+        return self.options.disable + (("siblings",) if self.device == "cpu" else ("integers",))
+
     def _executable(self, facts: Any, outputs: tuple[str, ...] | None = None) -> Any:
         self._check_open()
         key = (facts.key(), outputs)
         found = self._compiled.get(key)
         if found is None:
-            # Integer products are the CPU's; cuDNN and cuBLAS are ahead with the floats.
-            disable = self.options.disable
-            disable += () if self.device == "cpu" else ("integers",)
-            program = self._compiler.compile_model(self._model, facts, outputs, disable,
+            program = self._compiler.compile_model(self._model, facts, outputs, self._disabled,
                                                    self._maps)
             found = _core.Executable(program, self._device, self._packs,
                                      threads=self.options.threads, force=self.options.force,

@@ -11,8 +11,8 @@ import rlx
 from tests.emu.case import emulated
 from tests.models.test_builders import SIZES, inputs
 
-# network -> steps of a layer: products for q, k, v; attention; product; norm; two products; norm
-LAYER = {"bert-base": 9, "gpt2": 7, "vit-b16": 7}
+# network -> steps of a layer: product for q, k, v; attention; product; norm; two products; norm
+LAYER = {"bert-base": 7, "gpt2": 7, "vit-b16": 7}
 
 
 def steps(name, layers, dtype):

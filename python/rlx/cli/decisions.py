@@ -53,7 +53,7 @@ def _fates(session: Any, facts: Any) -> tuple[set[str], dict[str, str]]:
     graph = import_model(session._model, facts)
     before, gone = _names(graph), {}
     for name, rewrite in PIPELINE.items():
-        if name in session.options.disable:
+        if name in session._disabled:
             continue
         graph = rewrite(graph)
         after = _names(graph)

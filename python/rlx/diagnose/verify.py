@@ -79,7 +79,7 @@ class _Verify:
         with self.session as session:
             facts, executable, _ = session._settle(self.given)
             imported = import_model(session._model, facts)
-            final = run_pipeline(import_model(session._model, facts), session.options.disable)
+            final = run_pipeline(import_model(session._model, facts), session._disabled)
             run, results = self.captured(session, executable, final)
             wanted = {v.name for g in run for v in g.node.outputs if v is not None and v.name}
             whole = Whole(wanted | set(results), run, lambda: self.advance("the reference"))
@@ -173,7 +173,7 @@ class _Verify:
             verdict.why = "every kernel is right on its own inputs; other options draw other " \
                           "random numbers, which cannot be compared"
             return
-        passes = [name for name in PIPELINE if name not in self.session.options.disable]
+        passes = [name for name in PIPELINE if name not in self.session._disabled]
         for names in (*([name] for name in passes), passes):
             if self.cures(disable=names):
                 together = "several passes together" if len(names) > 1 else f"pass {names[0]}"
@@ -216,7 +216,7 @@ class _Verify:
         try:
             with Session(self.model, **changed) as other:
                 facts, executable, _ = other._settle(self.given)
-                graph = run_pipeline(import_model(other._model, facts), other.options.disable)
+                graph = run_pipeline(import_model(other._model, facts), other._disabled)
                 run, results = self.captured(other, executable, graph)
         except Error:  # this model needs the decision
             return False

@@ -18,6 +18,7 @@ from rlx.passes.patterns import patterns
 from rlx.passes.prune import prune
 from rlx.passes.regions import regions
 from rlx.passes.rows import rows
+from rlx.passes.siblings import siblings
 
 # name -> pass; each takes a Graph and gives it back rewritten.
 PIPELINE: dict[str, Callable[[Graph], Graph]] = {
@@ -33,6 +34,7 @@ PIPELINE: dict[str, Callable[[Graph], Graph]] = {
     "epilogues": epilogues,
     "layout": layout,
     "prune": prune,
+    "siblings": siblings,
 }
 
 
