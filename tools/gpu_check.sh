@@ -1,8 +1,9 @@
 #!/bin/bash
 # On a GPU machine that reaches no registry: build, test, measure; a short table last.
 #
-#   tools/gpu_check.sh [build] [doctor] [tests] [suite] [peers]     (all when none is named)
+#   tools/gpu_check.sh [build] [doctor] [tests] [suite] [memcheck] [racecheck] [peers]
 #
+# All but the two checks by compute-sanitizer when none is named.
 # CARRY: folder with pybind11's wheel (and others) and peers.py; .whl or _carry unless set.
 # MODELS: rows of peers.py (ONLY's syntax). OUT: where logs and figures go.
 set -u
@@ -61,6 +62,9 @@ for name in $steps; do
     doctor) TAIL=25 step doctor 60 $python -m rlx doctor ;;
     tests) TAIL=40 step tests 150 $python -m pytest tests/gpu -q -x --no-header ;;
     suite) TAIL=60 step suite 240 $python -m tests.gpu.suite --json "$out/suite.json" ;;
+    memcheck | racecheck)
+      step "$name" 400 compute-sanitizer --tool "$name" --target-processes all --error-exitcode 9 \
+        $python -m pytest tests/gpu/test_kernels.py -q -x --no-header -p no:cacheprovider ;;
     peers) TAIL=40 step peers 300 bash -c peers ;;
     *) echo "no step is named $name"; exit 2 ;;
   esac
