@@ -132,13 +132,13 @@ int cuMemsetD8Async(Ptr to, unsigned char value, size_t n, void*) {
   std::memset(reinterpret_cast<void*>(to), value, n);
   return 0;
 }
-int cuPointerGetAttribute(void* data, int, Ptr p) {
+int cuPointerGetAttributes(unsigned, int*, void** data, Ptr p) {
   const std::lock_guard lock(mutex);
+  *static_cast<unsigned*>(data[0]) = 0;
   auto found = device_memory.upper_bound(uintptr_t(p));
-  if (found == device_memory.begin()) return 1;
+  if (found == device_memory.begin()) return 0;
   --found;
-  if (uintptr_t(p) >= found->first + found->second) return 1;
-  *static_cast<unsigned*>(data) = 2;
+  if (uintptr_t(p) < found->first + found->second) *static_cast<unsigned*>(data[0]) = 2;
   return 0;
 }
 int cuMemGetAllocationGranularity(size_t* n, const void*, int) { *n = 2 << 20; return 0; }

@@ -155,8 +155,11 @@ class RealDriver final : public Driver {
   }
   bool on_device(const void* memory) override {
     enter();
+    // Asked for several attributes, the driver does not call a pointer to host memory an error.
     unsigned type = 0;
-    const Result result = cu_.pointer_attribute(&type, pointer_memory_type, address(memory));
+    int attribute = pointer_memory_type;
+    void* answer = &type;
+    const Result result = cu_.pointer_attributes(1, &attribute, &answer, address(memory));
     return result == 0 && type == memory_type_device;
   }
 

@@ -34,7 +34,7 @@ DriverTable::DriverTable(const Found& library) {
   get(copy_out, "cuMemcpyDtoHAsync_v2");
   get(copy_within, "cuMemcpyDtoDAsync_v2");
   get(fill, "cuMemsetD8Async");
-  get(pointer_attribute, "cuPointerGetAttribute");
+  get(pointer_attributes, "cuPointerGetAttributes");
   get(granularity, "cuMemGetAllocationGranularity");
   get(reserve, "cuMemAddressReserve");
   get(unreserve, "cuMemAddressFree");

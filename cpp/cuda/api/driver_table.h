@@ -38,7 +38,7 @@ struct DriverTable {
   Result (*copy_out)(void*, DevicePtr, size_t, Stream);
   Result (*copy_within)(DevicePtr, DevicePtr, size_t, Stream);
   Result (*fill)(DevicePtr, unsigned char, size_t, Stream);
-  Result (*pointer_attribute)(void*, int, DevicePtr);
+  Result (*pointer_attributes)(unsigned, int*, void**, DevicePtr);
   Result (*granularity)(size_t*, const AllocationProperties*, int);
   Result (*reserve)(DevicePtr*, size_t, size_t, DevicePtr, unsigned long long);
   Result (*unreserve)(DevicePtr, size_t);
