@@ -9,34 +9,43 @@ namespace rlx::map {
 
 inline constexpr int grid_channels = 16;  // channels of an item
 
-template <class T, int points, int most>
-RLX_FN void grid_interpolate(const params::Map& p, long long item) {
-  using W = ComputeOf<T>;
-  const params::MapOperand &x = p.operands[0], &grid = p.operands[1], &y = p.operands[2];
+// The taps of all channels at entry `batch * places + place` of the grid.
+template <int points, class W, int most>
+RLX_FN void grid_taps(const params::Map& p, long long entry, scalar::Taps<W, most>& taps) {
+  const params::MapOperand &x = p.operands[0], &grid = p.operands[1];
   const auto padding = scalar::Padding(p.ints[1]);
   const bool align_corners = p.ints[2] != 0;
   const int rank = x.rank - 2;
-  long long image = 1, places = 1;
-  for (int k = 0; k < rank; ++k) {
-    image *= x.shape[2 + k];
-    places *= y.shape[2 + k];
-  }
-  const long long channels = x.shape[1], blocks = (channels + grid_channels - 1) / grid_channels;
-  const long long place = item % places, block = item / places % blocks;
-  const long long batch = item / places / blocks, entry = (batch * places + place) * rank;
-  scalar::Taps<W, most> taps;
   taps.count = 1;
   taps.offset[0] = 0;
   taps.weight[0] = 1;
   for (int k = 0; k < rank; ++k) {
     const long long n = x.shape[2 + k];
     // The grid lists the innermost axis first.
-    const W given = scalar::load_real<W>(grid.data, grid.dtype, entry + rank - 1 - k);
+    const W given = scalar::load_real<W>(grid.data, grid.dtype, entry * rank + rank - 1 - k);
     const W at = scalar::denormalise(given, n, align_corners);
     scalar::add_axis<points>(taps, scalar::inside(at, n, padding, align_corners), n, padding,
                              align_corners);
   }
   scalar::drop_zeros(taps);
+}
+
+// Extents of the axes behind the channels.
+RLX_FN long long grid_extent(const params::MapOperand& x) {
+  long long extent = 1;
+  for (int k = 2; k < x.rank; ++k) extent *= x.shape[k];
+  return extent;
+}
+
+template <class T, int points, int most>
+RLX_FN void grid_interpolate(const params::Map& p, long long item) {
+  const params::MapOperand &x = p.operands[0], &y = p.operands[2];
+  const long long image = grid_extent(x), places = grid_extent(y);
+  const long long channels = x.shape[1], blocks = (channels + grid_channels - 1) / grid_channels;
+  const long long place = item % places, block = item / places % blocks;
+  const long long batch = item / places / blocks;
+  scalar::Taps<ComputeOf<T>, most> taps;
+  grid_taps<points>(p, batch * places + place, taps);
   const long long first = batch * channels + block * grid_channels;
   const T* plane = static_cast<const T*>(x.data) + first * image;
   T* to = static_cast<T*>(y.data) + first * places + place;

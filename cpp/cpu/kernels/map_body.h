@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "cpu/kernels/grid_body.h"
 #include "cpu/kernels/map.h"
 #include "kernels/include/element.h"
 #include "kernels/map/bit_cast.h"
@@ -12,7 +13,6 @@
 #include "kernels/map/det.h"
 #include "kernels/map/frames.h"
 #include "kernels/map/grid_nearest.h"
-#include "kernels/map/grid_sample.h"
 #include "kernels/map/inverse.h"
 #include "kernels/map/linear_attention.h"
 #include "kernels/map/max_roi_pool.h"
@@ -104,9 +104,7 @@ constexpr auto map_entries = joined(
     bytes("grid_nearest", []<class E>(E, const params::Map& map, int64_t item) {
       map::grid_nearest<typename E::type>(map, item);
     }),
-    reals("grid_sample", []<class E>(E, const params::Map& map, int64_t item) {
-      map::grid_sample<typename E::type>(map, item);
-    }),
+    grid_entries,
     reals("inverse", []<class E>(E, const params::Map& map, int64_t item) {
       map::inverse<typename E::type>(map, item);
     }),
