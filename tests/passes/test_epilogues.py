@@ -1,10 +1,12 @@
 """The epilogues pass: what surrounds a product, norm or softmax runs inside it."""
 
 import numpy as np
+from onnx import TensorProto
 import pytest
 
 from rlx.ir.graph import Graph
 from rlx.ir.prims import Norm, Reduce, Softmax
+from rlx.ir.types import DType
 from tests.passes.equivalence import check, counts, model_of, node
 
 PASSES = ["patterns", "regions", "epilogues"]
@@ -110,6 +112,21 @@ def test_what_follows_a_norm_runs_on_its_rows(op, attributes):
     graph = check(model_of(nodes, shapes, ["y"], arrays(g=4, b=4), opset=21), inputs, PASSES,
                   ROUNDED)
     assert counts(graph) == {"Norm": 1} and graph.nodes[0].prim.epilogue is not None
+
+
+def test_a_norm_of_halves_cast_to_float32_reads_the_halves():
+    """As RMS norm is written out for half types: cast, norm, cast back, scale."""
+    half, full = TensorProto.FLOAT16, TensorProto.FLOAT
+    nodes = [node("Cast", "x", "h", to=half), node("Cast", "r", "k", to=half),
+             node("Add", "h k", "a"), node("Cast", "a", "f", to=full),
+             node("LayerNormalization", "f g", "n"), node("Cast", "n", "m", to=half),
+             node("Add", "a m", "s"), node("Cast", "s", "y", to=full)]
+    inputs = arrays(x=(2, 3, 8), r=(2, 3, 8))
+    shapes = {k: list(v.shape) for k, v in inputs.items()}
+    graph = check(model_of(nodes, shapes, ["y"], arrays(g=8)), inputs, PASSES,
+                  ("rounded", "float16"))
+    (norm,) = [n for n in graph.nodes if isinstance(n.prim, Norm)]
+    assert norm.inputs[0].dtype is DType.FLOAT16
 
 
 def test_statistics_that_others_read_stay_beside_the_epilogue():

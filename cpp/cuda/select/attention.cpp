@@ -1,4 +1,5 @@
 // Attention: cuDNN where it takes the form, else kernels of our own, which take every form.
+#include <algorithm>
 #include <limits>
 
 #include "cuda/libs/dnn.h"
@@ -29,22 +30,34 @@ class DnnAttentionBody final : public StepBody {
 
 std::vector<int64_t> head_strides(const TensorDesc& t, HeadLayout layout) {
   const bool first = layout == HeadLayout::bhsd;
-  return {t.strides[0], t.strides[first ? 1 : 2], t.strides[first ? 2 : 1], t.strides[3]};
+  // A batch of one lies around everything, whatever a view of it says.
+  int64_t batch = t.strides[0];
+  if (t.shape[0] == 1) {
+    for (size_t k = 1; k < 4; ++k) batch = std::max(batch, t.shape[k] * t.strides[k]);
+  }
+  return {batch, t.strides[first ? 1 : 2], t.strides[first ? 2 : 1], t.strides[3]};
 }
 
-// Whether rows are aligned neighbours, and heads or images follow without a gap behind the rows:
-// where a past grows into its buffer, each length would be compiled anew.
+// Whether rows are neighbours that begin aligned.
 std::string layout_refusal(const TensorDesc& t, HeadLayout layout) {
   if (t.count() == 0) return "nothing to attend to";
   const std::vector<int64_t> strides = head_strides(t, layout);
-  const int64_t rows = t.shape[layout == HeadLayout::bhsd ? 2 : 1];
-  int64_t behind = 0;
   for (size_t k = 0; k < 3; ++k) {
     if (strides[k] % 8 != 0) return "rows that begin at odd addresses";
+  }
+  return strides[3] == 1 ? "" : "strides within rows";
+}
+
+// Whether there is room behind the rows of keys or values, before the next head or image: a past
+// grows into its buffer, and each length would be compiled anew.
+bool grows(const TensorDesc& t, HeadLayout layout) {
+  const std::vector<int64_t> strides = head_strides(t, layout);
+  const int64_t rows = t.shape[layout == HeadLayout::bhsd ? 2 : 1];
+  int64_t behind = 0;
+  for (size_t k = 0; k < 2; ++k) {
     if (strides[k] > strides[2] && (behind == 0 || strides[k] < behind)) behind = strides[k];
   }
-  if (strides[3] != 1) return "strides within rows";
-  return behind > rows * strides[2] ? "a growing past" : "";
+  return behind > rows * strides[2];
 }
 
 std::string refusal_of(const Attention& prim, const SelectRequest& request) {
@@ -74,7 +87,9 @@ std::string refusal_of(const Attention& prim, const SelectRequest& request) {
     const std::string refusal = layout_refusal(*operand, layout);
     if (!refusal.empty()) return refusal;
   }
-  return "";
+  const bool growing = grows(request.inputs[1], prim.k_layout) ||
+                       grows(request.inputs[2], prim.v_layout);
+  return growing ? "a growing past" : "";
 }
 
 std::optional<Selection> by_library(const Attention& prim, const SelectRequest& request,

@@ -12,7 +12,7 @@ from rlx.ir.graph import Alias, Node, Value
 from rlx.ir.prims import Region
 from rlx.ir.types import TensorType
 from rlx.passes.match import alias_source, transposed
-from rlx.passes.regions import is_identity
+from rlx.passes.regions import is_identity, live
 
 HEADS_FIRST = (0, 2, 1, 3)  # the transpose between bshd and bhsd, its own inverse
 
@@ -67,24 +67,8 @@ def unscaled(v: Value, once: bool, made: list[Node]) -> tuple[Value, float]:
     if not once or region.ops[others[0]].dtype is not v.dtype:
         return v, 1.0
     x = Value(v.type)
-    made.append(Node(_ending_at(region, others[0]), node.inputs, [x], node.origin))
+    made.append(Node(live(replace(region, results=(others[0],))), node.inputs, [x], node.origin))
     return x, scale
-
-
-def _ending_at(region: Region, last: int) -> Region:
-    """The Region whose result is its op `last`, and which has only what that needs."""
-    needed = {last}
-    for at in range(last, -1, -1):
-        if at in needed and region.ops[at].op not in ("load", "index"):
-            needed.update(region.ops[at].args)
-    for at, op in enumerate(region.ops):  # every input keeps its load
-        if op.op == "load":
-            needed.add(at)
-    place = {old: new for new, old in enumerate(sorted(needed))}
-    ops = tuple(op if op.op in ("load", "index") else
-                replace(op, args=tuple(place[a] for a in op.args))
-                for at, op in enumerate(region.ops) if at in needed)
-    return replace(region, ops=ops, results=(place[last],))
 
 
 def _transposed_flat(b: Value, made: list[Node]) -> Value | None:

@@ -8,9 +8,10 @@ from dataclasses import replace
 from rlx.ir.expr import as_int
 from rlx.ir.graph import Graph, Node, Value
 from rlx.ir.prims import Conv, MatMul, Norm, Reduce, Region, RegionOp, Softmax
+from rlx.ir.types import DType
 from rlx.passes.affine import fold_scale
 from rlx.passes.children import for_each_graph
-from rlx.passes.regions import is_identity, merged_origin
+from rlx.passes.regions import is_identity, live, merged_origin
 
 MAX_OPS = 64
 MAX_EXTRAS = 8
@@ -37,6 +38,9 @@ class _Absorber:
             if isinstance(node.prim, (MatMul, Conv, Norm)):
                 self.epilogue(node)
         gone: set[int] = set()
+        for node in self.graph.nodes:
+            if isinstance(node.prim, Norm):
+                self.uncast(node)
         for node in self.graph.nodes:
             if isinstance(node.prim, (Softmax, Reduce, Norm)) and node.prim.prologue is None:
                 self.prologue(node, gone)
@@ -97,6 +101,35 @@ class _Absorber:
         nodes[nodes.index(reader)] = node
         for v in reader.inputs:
             self.readers[v.id] = [node if n is reader else n for n in self.readers[v.id]]
+
+    def uncast(self, node: Node) -> None:
+        """A norm of halves cast to float32 reads the halves: it computes in float32 anyway."""
+        x = node.inputs[0]
+        maker = x.producer
+        if maker is None or not isinstance(maker.prim, Region) or x.dtype is not DType.FLOAT32:
+            return
+        region = maker.prim
+        at = next(k for k, v in enumerate(maker.outputs) if v is x)
+        op = region.ops[region.results[at]]
+        alone = self.only_reader(x) is node and node.prim.prologue is None and (
+            len(node.outputs) < 4 or node.outputs[3] is None)
+        if op.op != "cast" or not alone:
+            return
+        kept = op.args[0] in region.results  # what is cast is there for others too
+        if kept:
+            half = maker.outputs[region.results.index(op.args[0])]
+        elif len(region.ops) == 2 and len(maker.inputs) == 1 and is_identity(region.accesses[0]):
+            half = maker.inputs[0]
+        else:
+            return
+        if half.dtype not in (DType.FLOAT16, DType.BFLOAT16) or half.shape != x.shape:
+            return
+        if kept:
+            rest = [k for k in range(len(region.results)) if k != at]
+            maker.prim = live(replace(region, results=tuple(region.results[k] for k in rest)))
+            maker.outputs = [maker.outputs[k] for k in rest]
+        node.inputs[0] = half
+        self.readers.setdefault(half.id, []).append(node)
 
     def prologue(self, node: Node, gone: set[int]) -> None:
         """The Region that makes node's input, run inside node."""

@@ -211,6 +211,19 @@ def _plain(v: Value, access: Access, shape) -> Access:
                  and as_int(shape[missing + k]) == 1 else m for k, m in enumerate(access))
 
 
+def live(region: Region) -> Region:
+    """The Region without the ops that no result needs; every input keeps its load."""
+    needed = {at for at, op in enumerate(region.ops) if op.op == "load"} | set(region.results)
+    for at in range(len(region.ops) - 1, -1, -1):
+        if at in needed and region.ops[at].op not in ("load", "index"):
+            needed.update(region.ops[at].args)
+    place = {old: new for new, old in enumerate(sorted(needed))}
+    ops = tuple(op if op.op in ("load", "index") else
+                replace(op, args=tuple(place[a] for a in op.args))
+                for at, op in enumerate(region.ops) if at in needed)
+    return replace(region, ops=ops, results=tuple(place[r] for r in region.results))
+
+
 def is_identity(access: Access) -> bool:
     """Whether axis k is read at coordinate k."""
     return all(m.axis == k and as_int(m.div) == 1 and as_int(m.mod) == 0
