@@ -88,24 +88,41 @@ def _attention():
                    Attention(q[3] ** -0.5, **options),
                    [values(q, dtype), values(kv, dtype, 1), values(kv, dtype, 2)],
                    [typed(dtype, *q)], "norm")
-    mask = region((1, 2, 9, 12), [identity(4), (AxisMap(0), AxisMap(-1), AxisMap(-1), AxisMap(3))],
+    for name, q, kv, dtype, options in [
+        ("one row", (1, 4, 1, 64), (1, 2, 77, 64), F16, {}),
+        ("few rows", (2, 3, 5, 40), (2, 3, 150, 40), BF16, causal),
+        ("float", (2, 2, 3, 128), (2, 2, 70, 128), F32, {}),
+        ("wide", (1, 2, 2, 256), (1, 1, 40, 256), F16, causal),
+        ("short", (1, 2, 1, 8), (1, 2, 2, 8), F16, {}),
+    ]:
+        yield Case(f"decode {name}", ("attention_decode",), Attention(q[3] ** -0.5, **options),
+                   [values(q, dtype), values(kv, dtype, 1), values(kv, dtype, 2)],
+                   [typed(dtype, *q)], "norm")
+    for rows in (9, 18):
+        yield from _masked_attention(rows)
+
+
+def _masked_attention(rows):
+    few = rows < 16
+    mask = region((1, 2, rows, 20),
+                  [identity(4), (AxisMap(0), AxisMap(-1), AxisMap(-1), AxisMap(3))],
                   [RegionOp("load", F32, (0,)), RegionOp("load", F32, (1,)),
                    RegionOp("add", F32, (0, 1))])
-    yield Case("attention masked", ("attention",),
+    yield Case(f"attention masked {rows}", ("attention_decode" if few else "attention",),
                Attention(0.25, q_layout="bshd", k_layout="bshd", y_layout="bshd", score=mask),
-               [values((1, 9, 2, 16)), values((1, 12, 2, 16), seed=1),
-                values((1, 2, 12, 16), seed=2),
-                np.where(values((1, 1, 1, 12), BOOL, 3), 0, -1e9).astype(np.float32)],
-               [typed(F32, 1, 9, 2, 16)], "norm")
-    half = region((1, 2, 9, 12), mask.accesses,
+               [values((1, rows, 2, 16)), values((1, 20, 2, 16), seed=1),
+                values((1, 2, 20, 16), seed=2),
+                np.where(values((1, 1, 1, 20), BOOL, 3), 0, -1e9).astype(np.float32)],
+               [typed(F32, 1, rows, 2, 16)], "norm")
+    half = region((1, 2, rows, 20), mask.accesses,
                   [RegionOp("load", F32, (0,)), RegionOp("load", F16, (1,)),
                    RegionOp("cast", F32, (1,)), RegionOp("add", F32, (0, 2))])
-    yield Case("attention masked half", ("attention_mma",),
+    yield Case(f"attention masked half {rows}", ("attention_decode" if few else "attention_mma",),
                Attention(0.25, k_layout="bshd", score=half),
-               [values((1, 2, 9, 16), F16), values((1, 12, 2, 16), F16, 1),
-                values((1, 2, 12, 16), F16, 2),
-                np.where(values((1, 1, 1, 12), BOOL, 3), 0, -1e4).astype(np.float16)],
-               [typed(F16, 1, 2, 9, 16)], "norm")
+               [values((1, 2, rows, 16), F16), values((1, 20, 2, 16), F16, 1),
+                values((1, 2, 20, 16), F16, 2),
+                np.where(values((1, 1, 1, 20), BOOL, 3), 0, -1e4).astype(np.float16)],
+               [typed(F16, 1, 2, rows, 16)], "norm")
 
 
 def _resizes():

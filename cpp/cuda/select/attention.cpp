@@ -72,9 +72,14 @@ std::string refusal_of(const Attention& prim, const SelectRequest& request) {
       request.inputs[2].shape[3] > 128) {
     return "cuDNN takes head dims up to 128, multiples of 8";
   }
-  // Its weights are rounded to half, and for so little its plan is not worth compiling.
-  const auto& k = request.inputs[1].shape;
-  if (k[prim.k_layout == HeadLayout::bhsd ? 2 : 1] < 16) return "fewer keys than a tile has";
+  // Its plans are compiled for each length, and a text that grows has another one each time; for
+  // few rows a kernel of ours is as good and needs no plan.
+  const auto few = [](const TensorDesc& t, HeadLayout layout) {
+    return t.shape[layout == HeadLayout::bhsd ? 2 : 1] < 16;
+  };
+  const bool asked = request.force.starts_with("cudnn");
+  if (!asked && few(request.inputs[0], prim.q_layout)) return "few rows: no plan for each length";
+  if (!asked && few(request.inputs[1], prim.k_layout)) return "few keys: not worth a plan";
   if (prim.causal && request.dim(prim.causal_offset) != 0) return "a causal mask with an offset";
   // Where a mask hides all keys of a row, cuDNN gives the mean of the values, not zeros.
   if (prim.score) return "a mask, which may hide whole rows, or another change of the scores";

@@ -55,6 +55,15 @@ RegionSource score_source(const Region& score, const SelectRequest& request,
   return region_source(spec);
 }
 
+void add_score(const Attention& prim, const SelectRequest& request,
+               LaunchBuilder<params::Attention>& launch, KernelSpec& kernel) {
+  if (!prim.score) return;
+  const RegionSource score = score_source(*prim.score, request, launch.params);
+  bind_region(launch, launch.params.score, score,
+              [](int load) { return Source::operand(2 + size_t(load)); });
+  kernel.generated.push_back({"generated/score.h", score.text});
+}
+
 // How many neighbours are aligned together everywhere: 16 bytes, 4, or 1 element. Of halves the
 // tensor cores' kernel wants pairs.
 int aligned_elements(const params::Attention& p, size_t size) {
@@ -69,6 +78,18 @@ int aligned_elements(const params::Attention& p, size_t size) {
 }
 
 constexpr int64_t mma_rows = 16;
+
+// How many lanes of the kernel for few rows share a key: 16 bytes each; 0 when it cannot be asked.
+int decode_lanes(const params::Attention& p, size_t size) {
+  const int chunk = int(16 / size);
+  if (p.queries >= mma_rows || p.depth != p.value_depth || p.depth > 32 * chunk ||
+      aligned_elements(p, size) != chunk) {
+    return 0;
+  }
+  int lanes = 1;
+  while (lanes * chunk < p.depth) lanes *= 2;
+  return lanes;
+}
 
 std::string mma_refusal(const params::Attention& p, DType dtype, const Tools& tools) {
   if (dtype == DType::float32 && !tools.options.tf32) return "float32 without TF32";
@@ -97,11 +118,21 @@ Selection select_attention_kernel(const Attention& prim, const SelectRequest& re
   launch.bind(p.y, Source::operand(request.inputs.size()));
   const std::string refusal = mma_refusal(p, dtype, tools);
   const bool mma = refusal.empty() && request.force != "tiled attention";
+  const int lanes = request.force == "tiled attention" ? 0 : decode_lanes(p, size_of(dtype));
   const int slice = p.value_depth <= 32 ? 32 : p.value_depth <= 64 ? 64 : 128;
   KernelSpec kernel{"kernels/attention.cu", "attention",
                     {define("RLX_T", storage_name(dtype)), define("RLX_CAUSAL", prim.causal),
                      define("RLX_SCORE", prim.score != nullptr)},
                     {}};
+  if (lanes > 0) {
+    kernel.file = "kernels/attention_decode.cu";
+    kernel.entry = "attention_decode";
+    kernel.defines.push_back(define("RLX_CHUNK", int64_t(16 / size_of(dtype))));
+    kernel.defines.push_back(define("RLX_LANES", lanes));
+    add_score(prim, request, launch, kernel);
+    const LaunchShape shape = blocks_of(p.batch * p.heads * p.queries, 256);
+    return one_step("decode attention", launch.finish(tools.jit.get(kernel), shape));
+  }
   if (mma) {
     kernel.file = "kernels/attention_mma.cu";
     kernel.entry = "attention_mma";
@@ -111,11 +142,7 @@ Selection select_attention_kernel(const Attention& prim, const SelectRequest& re
   } else {
     kernel.defines.push_back(define("RLX_VALUE_SLICE", slice));
   }
-  if (prim.score) {
-    const RegionSource score = score_source(*prim.score, request, p);
-    bind_region(launch, p.score, score, [](int load) { return Source::operand(2 + size_t(load)); });
-    kernel.generated.push_back({"generated/score.h", score.text});
-  }
+  add_score(prim, request, launch, kernel);
   const int64_t blocks = p.batch * p.heads * ceil_div(p.queries, mma ? 64 : 16) *
                          (mma ? 1 : ceil_div(p.value_depth, slice));
   Selection selection = one_step(mma ? "tensor core attention" : "tiled attention",
