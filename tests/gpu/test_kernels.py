@@ -3,7 +3,7 @@
 import pytest
 
 from rlx import _core
-from tests.emu import test_kernels as emulated
+from tests.emu import test_kernels as emulated, test_tf32 as rounded
 
 
 @pytest.fixture(scope="module")
@@ -14,3 +14,8 @@ def device(gpu):
 @pytest.mark.parametrize("case", emulated.CASES, ids=lambda c: f"{c.kernels[0]}: {c.name}")
 def test_against_the_reference(case, device):
     emulated.test_against_the_reference(case, device)
+
+
+@pytest.mark.parametrize("case", rounded.CASES, ids=lambda c: c.name)
+def test_with_tf32(case, gpu):
+    rounded.test_against_the_reference(case, _core.make_device(gpu, True))

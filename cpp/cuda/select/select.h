@@ -11,7 +11,7 @@ namespace rlx::cuda {
 class Libraries;  // libs/libraries.h: cuBLASLt, cuDNN, each present or a reason
 
 struct DeviceOptions {
-  bool tf32 = true;    // float32 products and convolutions may round their operands to TF32
+  bool tf32 = true;    // float32 products, convolutions, attention may round operands to TF32
 };
 
 // What a select function works with; lives as long as the device.
