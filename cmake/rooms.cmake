@@ -2,7 +2,11 @@
 configure_file(cmake/build_info.cpp.in generated/build_info.cpp @ONLY)
 
 set(sources "${PROJECT_BINARY_DIR}/generated/build_info.cpp")
-foreach(room core program plan exec cpu cuda)
+set(rooms core program plan exec cpu)
+if(NOT RLX_SANITIZE)  # only the C++ tests are built then, which have no GPU
+  list(APPEND rooms cuda)
+endif()
+foreach(room IN LISTS rooms)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cpp/${room}/*.cpp")
   list(APPEND sources ${files})
 endforeach()

@@ -43,14 +43,19 @@ def test_wrong_results_of_a_peer_are_seen(mlp, monkeypatch, capsys):
     assert "WRONG" in capsys.readouterr().out
 
 
-def test_a_missing_peer_is_told(mlp, monkeypatch, capsys):
+@pytest.mark.parametrize("error, told", [
+    (ModuleNotFoundError("No module named 'openvino'"),
+     "openvino: No module named 'openvino'; try: pip install openvino"),
+    (RuntimeError("operator nms does not exist"),
+     "openvino: cannot be used here: operator nms does not exist"),
+])
+def test_a_missing_peer_is_told(mlp, monkeypatch, capsys, error, told):
     def refuse(*_):
-        raise ModuleNotFoundError("No module named 'openvino'")
+        raise error
 
     monkeypatch.setattr(peers, "_openvino", refuse)
     assert main(["bench", str(mlp), "--vs", "openvino", "--runs", "3"]) == 1
-    assert "openvino: No module named 'openvino'; try: pip install openvino" \
-        in capsys.readouterr().out
+    assert told in capsys.readouterr().out
     assert main(["bench", str(mlp), "--vs", "abacus", "--runs", "3"]) == 2
 
 

@@ -18,7 +18,7 @@ class Missing(Exception):
 
 
 def open_peer(name: str, model: str, given: dict[str, Any], threads: int) -> tuple[str, Runner]:
-    """The version of a peer and its Runner; Missing when it is not installed or refuses."""
+    """The version of a peer and its Runner; Missing when it is not installed, broken or refuses."""
     openers = {"onnxruntime": _onnxruntime, "openvino": _openvino, "torch": _torch}
     if name not in openers:
         raise InputError(f"there is no peer {name!r}", expected=", ".join(openers))
@@ -27,6 +27,8 @@ def open_peer(name: str, model: str, given: dict[str, Any], threads: int) -> tup
     except ImportError as error:
         package = {"torch": "torch onnx2torch"}.get(name, name)
         raise Missing(f"{error}; try: pip install {package}") from error
+    except (OSError, RuntimeError) as error:  # what an installation that does not fit raises
+        raise Missing(f"cannot be used here: {error}") from error
 
 
 def _onnxruntime(model: str, given: dict[str, Any], threads: int) -> tuple[str, Runner]:
