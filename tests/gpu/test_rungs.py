@@ -121,3 +121,16 @@ def test_attention(gpu, dtype, rung, queries, keys, mask):
         assert_network_output(session.run(feeds)["y"], truth, dtype, "y")
 
 
+def test_attention_of_many_lengths_compiles_no_plan_for_each(gpu):
+    node = helper.make_node("Attention", ["q", "k", "v"], ["y"])
+    shape = ["b", 3, "n", 64]
+    graph = model([node], {name: shape for name in "qkv"}, {}, "float16")
+    graph.opset_import[0].version = 23
+    rungs = []
+    with rlx.load(graph, device=gpu) as session:
+        for length in range(20, 30):
+            feeds = {n: random(1, 3, length, 64, seed=s).astype("float16")
+                     for s, n in enumerate("qkv")}
+            session.run(feeds)
+            rungs.append(session.explain()[-1]["rung"])
+    assert rungs[-1] == "tensor core attention", rungs

@@ -29,6 +29,7 @@ struct DnnAttention {
   std::vector<int64_t> q_strides, k_strides, v_strides, y_strides;
   bool causal = false;       // row >= column, both from the first
   std::vector<int64_t> key() const;
+  std::vector<int64_t> form() const;  // what stays when batch and lengths change
 };
 
 // Ids of tensors in the graphs, in the order in which run() takes their addresses.
@@ -49,6 +50,7 @@ class Dnn {
   // Null, with the reason, when cuDNN has nothing (good) for it.
   // Addresses: x, w, y, then bias and residual where there are any.
   std::shared_ptr<const DnnRun> convolution(const DnnConv& conv, std::string& reason);
+  // Refuses a form that came with many lengths: each is compiled anew, for half a second or more.
   // Addresses: q, k, v, y, the host's float scale, then the host's float of minus infinity where
   // it is causal.
   std::shared_ptr<const DnnRun> attention(const DnnAttention& attention, std::string& reason);
@@ -74,6 +76,7 @@ class Dnn {
   void* handle_ = nullptr;
   // Layers repeat, and a plan takes up to a second: those in use serve all of them.
   std::map<std::vector<int64_t>, std::weak_ptr<const DnnRun>> plans_;
+  std::map<std::vector<int64_t>, int> lengths_;  // of each form of attention: plans compiled
 };
 
 // The plan for a problem that is in use already, or a new one; null when it is refused.

@@ -16,6 +16,8 @@ constexpr int mode_sub = 9, mode_div = 6, mode_exp = 13, mode_log = 15, mode_row
               mode_index = 501, mode_select = 601;
 constexpr int reduce_add = 0, reduce_max = 3;
 
+constexpr int most_lengths = 8;
+
 enum : int64_t { q_id = 1, k_id, v_id, y_id, scale_id, infinity_id, first_virtual };
 
 using Shape = std::vector<int64_t>;
@@ -177,6 +179,10 @@ std::vector<int64_t> DnnAttention::key() const {
   return key;
 }
 
+std::vector<int64_t> DnnAttention::form() const {
+  return {int64_t(dtype), heads, kv_heads, size, value_size, int(causal)};
+}
+
 std::shared_ptr<const DnnRun> Dnn::attention(const DnnAttention& a, std::string& reason) {
   const int type = a.dtype == DType::float16    ? dnn::data_half
                    : a.dtype == DType::bfloat16 ? dnn::data_bfloat16
@@ -186,6 +192,11 @@ std::shared_ptr<const DnnRun> Dnn::attention(const DnnAttention& a, std::string&
   // In float32 the one operation's engine reads memory that is not its own.
   const bool one = !a.causal && type != dnn::data_float;
   const auto build = [&] {
+    int& compiled = lengths_[a.form()];
+    if (compiled == most_lengths) {
+      throw DnnRefusal{"cuDNN would compile a plan for each of many lengths"};
+    }
+    ++compiled;
     return one ? one_operation(functions_, handle_, a, type)
                : Composition(functions_, handle_, a, type).build();
   };
