@@ -11,12 +11,12 @@
 namespace rlx::cpu {
 namespace {
 
-// One channel at `n` places; `inside` the image each has the four taps of a bilinear sample.
+// One channel at `n` places. Nearly all have the four taps of a bilinear sample inside the image.
 template <class T, class W, int most>
-void sample_run(const T* plane, const scalar::Taps<W, most>* taps, int64_t n, bool inside, T* to) {
+void sample_run(const T* plane, const scalar::Taps<W, most>* taps, int64_t n, T* to) {
   for (int64_t i = 0; i < n; ++i) {
     W sum = 0;
-    if (inside) {
+    if (taps[i].count == 4) {
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) sum += taps[i].weight[k] * load(plane + taps[i].offset[k]);
     } else {
@@ -38,15 +38,13 @@ void grid_items(const params::Map& p, int64_t begin, int64_t end) {
     const int64_t row = begin / places, place = begin % places;
     const int64_t batch = row / blocks, first = row % blocks * map::grid_channels;
     const int64_t n = std::min({tile, end - begin, places - place});
-    bool inside = true;
     for (int64_t i = 0; i < n; ++i) {
       map::grid_taps<points>(p, batch * places + place + i, taps[i]);
-      inside = inside && taps[i].count == 4;
     }
     const int64_t last = std::min<int64_t>(first + map::grid_channels, channels);
     for (int64_t c = batch * channels + first; c < batch * channels + last; ++c) {
       const T* plane = static_cast<const T*>(x.data) + c * image;
-      sample_run(plane, taps, n, inside, static_cast<T*>(y.data) + c * places + place);
+      sample_run(plane, taps, n, static_cast<T*>(y.data) + c * places + place);
     }
     begin += n;
   }
