@@ -1,5 +1,6 @@
 // The devices of this build: made by name, never changed in silence.
 #include <charconv>
+#include <map>
 
 #include "backend.h"
 #include "bindings/cuda_probe.h"
@@ -54,6 +55,13 @@ std::vector<std::string> devices() {
   return names;
 }
 
+std::map<std::string, std::vector<std::string>> rungs() {
+  const auto listed = [](std::span<const std::string_view> names) {
+    return std::vector<std::string>(names.begin(), names.end());
+  };
+  return {{"cpu", listed(cpu::rungs())}, {"cuda", listed(cuda::rungs())}};
+}
+
 }  // namespace
 
 void register_devices(py::module_& module) {
@@ -63,6 +71,7 @@ void register_devices(py::module_& module) {
       .def_property_readonly("default_threads", &Device::default_threads);
   module.def("make_device", &make_device, "name"_a, "tf32"_a = true);
   module.def("devices", &devices);
+  module.def("rungs", &rungs, "What `force` may name, for each kind of device.");
   register_cuda_probe(module);
   register_device_array(module);
 }

@@ -48,4 +48,9 @@ class CpuDevice final : public Device {
 
 std::shared_ptr<const Device> make_cpu_device() { return std::make_shared<CpuDevice>(); }
 
+std::span<const std::string_view> rungs() {
+  static constexpr std::string_view names[] = {"onednn", "gemm", "depthwise", "direct", "plain"};
+  return names;
+}
+
 }  // namespace rlx::cpu

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from rlx import _core
 from rlx.errors import InputError
 
-
-# What `force` may name: implementations that are chosen among by speed.
-RUNGS = ("gemm", "plain", "direct", "depthwise", "onednn", "cublaslt", "cublaslt + region",
-         "cudnn", "cudnn + region", "kernel")
 MODES = ("graph", "stream", "multistream")
 _LARGEST = {"threads": 2**31 - 1, "streams": 32, "plan_cache_bytes": 2**63 - 1,
             "memory_limit": 2**63 - 1}
+
+
+def rungs(device: str) -> tuple[str, ...]:
+    """What `force` may name on a device: implementations that are chosen among by speed."""
+    return tuple(_core.rungs()["cpu" if device == "cpu" else "cuda"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Options:
     device: "auto", "cpu" or "cuda[:n]"; "auto" takes CUDA when it works, else the CPU.
     threads: CPU threads of a run; 0 takes what the affinity mask and the cgroup allow.
     disable: names of passes (rlx.passes.PIPELINE) that are left out.
-    force: a rung (of RUNGS, see Session.explain) to insist on where it applies, or "".
+    force: a rung (of `rungs(device)`, see Session.explain) to insist on where it applies, or "".
     plan_cache_bytes: bound on cached plans of one Session.
     memory_limit: bytes that a plan's arena may take, 0 for no limit; MemoryLimitError above it.
     tf32: whether float32 products and convolutions on CUDA may round their operands to TF32.
@@ -46,6 +48,12 @@ class Options:
         """Streams of one run."""
         return max(self.streams, 1) if self.mode == "multistream" else 1
 
+    def check_force(self, device: str) -> None:
+        """InputError where `device`, as it was made, has no rung `force`."""
+        if self.force and self.force not in rungs(device):
+            raise InputError(f"option 'force' names no rung of {device}",
+                             expected=", ".join(rungs(device)), got=repr(self.force))
+
     @classmethod
     def of(cls, **given) -> Options:
         """Options from keyword arguments; InputError for an unknown name or a bad value."""
@@ -60,9 +68,6 @@ class Options:
             elif not isinstance(value, type(known[name])):
                 raise InputError(f"option {name!r} has the wrong type",
                                  expected=type(known[name]).__name__, got=repr(value))
-        if given.get("force", "") not in ("", *RUNGS):
-            raise InputError("option 'force' names no rung", expected=", ".join(RUNGS),
-                             got=repr(given["force"]))
         if given.get("mode", "graph") not in MODES:
             raise InputError("option 'mode' is unknown", expected=" or ".join(MODES),
                              got=given["mode"])

@@ -203,7 +203,8 @@ def test_none_for_an_input_with_a_default_takes_the_default():
     assert rlx.run(made, {"x": [1], "w": None})["y"].tolist() == [2]
 
 
-def test_force_of_an_unknown_rung():
+@pytest.mark.parametrize("rung", ["magic", "cublaslt", "tiled attention", "Gemm"])
+def test_force_of_a_rung_that_the_device_lacks(rung):
     with pytest.raises(rlx.InputError, match="force") as caught:
-        rlx.load(add(), force="magic")
+        rlx.load(add(), device="cpu", force=rung)
     assert "gemm" in str(caught.value)

@@ -1,41 +1,14 @@
-"""Each rung of products and convolutions on a GPU, forced, against float64."""
+"""Each rung of products, convolutions and attention on a GPU, forced, against float64."""
 
 import numpy as np
-from onnx import helper, numpy_helper
 import pytest
 
 import rlx
+from tests.products import ACTIVATIONS, check_product, model, random
 from tests.tolerance import assert_network_output
 
-ACTIVATIONS = {
-    "none": lambda x: x,
-    "relu": lambda x: np.maximum(x, 0),
-    "silu": lambda x: x / (1 + np.exp(-x)),
-}
-# FEATURES' worked examples (m, k, n), smaller where the depth is not the point.
 SHAPES = [(256, 512, 1024), (1, 3, 2), (7, 33, 65), (128, 768, 3072)]
 RUNGS = ["", "cublaslt", "cublaslt + region", "kernel"]
-
-
-def model(nodes, inputs, constants, dtype):
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info(n, kind, s) for n, s in inputs.items()],
-        [helper.make_tensor_value_info("y", kind, None)],
-        [numpy_helper.from_array(c.astype(dtype), n) for n, c in constants.items()])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
-
-
-def activation(name, x, y):
-    if name == "none":
-        return [helper.make_node("Identity", [x], [y])]
-    if name == "relu":
-        return [helper.make_node("Relu", [x], [y])]
-    return [helper.make_node("Sigmoid", [x], ["s"]), helper.make_node("Mul", [x, "s"], [y])]
-
-
-def random(*shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -43,18 +16,17 @@ def random(*shape, seed=0):
 @pytest.mark.parametrize("name", ACTIVATIONS)
 @pytest.mark.parametrize("m, k, n", SHAPES)
 def test_products(gpu, dtype, rung, name, m, k, n):
-    w, b, x = random(k, n, seed=1) / np.sqrt(k), random(n, seed=2), random(m, k, seed=3)
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]),
-             helper.make_node("Add", ["p", "b"], ["q"]), *activation(name, "q", "y")]
-    session = rlx.load(model(nodes, {"x": ["m", k]}, {"w": w, "b": b}, dtype), device=gpu,
-                       tf32=False, force=rung)
-    x, w, b = (v.astype(dtype).astype(np.float64) for v in (x, w, b))
-    truth = ACTIVATIONS[name](x @ w + b)
-    for _ in range(3):
-        found = session.run({"x": x.astype(dtype)})["y"]
-        assert_network_output(found, truth, dtype, "y")
-    used = session.explain()[0]["rung"]
-    assert used.startswith("cublaslt") or rung in ("", "kernel") or not used.startswith("cudnn")
+    used = check_product(gpu, dtype, rung, name, m, k, n)
+    if rung == "cublaslt" or (rung.startswith("cublaslt") and name != "none"):
+        assert used.startswith("cublaslt")
+    assert rung != "kernel" or not used.startswith("cublaslt")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("name", ["gelu", "silu"])
+def test_products_of_a_large_network(gpu, dtype, name):
+    """At this size the library's product and its epilogue are taken without being asked for."""
+    assert check_product(gpu, dtype, "", name, 1024, 4096, 4096).startswith("cublaslt")
 
 
 def convolve(x, w, b, stride, pad, groups):

@@ -136,9 +136,11 @@ Selection select_attention(const Attention& prim, const SelectRequest& request,
                            const Tools& tools) {
   std::string refusal = refusal_of(prim, request);
   const bool asked = request.force.empty() || request.force.starts_with("cudnn");
-  if (asked && refusal.empty() && tools.libraries) {
-    if (Dnn* library = tools.libraries->dnn(refusal)) {
+  if (asked && refusal.empty()) {
+    if (Dnn* library = tools.libraries ? tools.libraries->dnn(refusal) : nullptr) {
       if (auto found = by_library(prim, request, *library, refusal)) return std::move(*found);
+    } else {
+      check_not_forced(request.force, "cudnn", refusal);
     }
   }
   log_fallback("Attention", refusal);

@@ -104,6 +104,8 @@ class ConvSelect {
       refusal = "rung '" + std::string(request_.force) + "' was asked for";
     } else if (Dnn* library = tools_.libraries ? tools_.libraries->dnn(refusal) : nullptr) {
       if (auto found = by_library(*library, refusal)) return std::move(*found);
+    } else {
+      check_not_forced(request_.force, "cudnn", refusal);
     }
     log_fallback("Conv", refusal);
     Selection selection = select_conv_kernel(prim_, request_, tools_);

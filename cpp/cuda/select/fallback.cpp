@@ -1,4 +1,4 @@
-// One line on stderr for each new cause.
+// An error for a rung that cannot be had; one line on stderr for each new cause else.
 #include "cuda/select/fallback.h"
 
 #include <cstdio>
@@ -6,8 +6,19 @@
 #include <set>
 
 #include "core/env.h"
+#include "core/error.h"
 
 namespace rlx::cuda {
+
+void check_not_forced(std::string_view force, std::string_view library,
+                      const std::string& reason) {
+  if (!force.starts_with(library)) return;
+  const std::string rung(force);
+  Error error(ErrorKind::device, "rung '" + rung + "' needs a library that is missing");
+  error.expected_got(std::string(library), reason.empty() ? "a device without libraries" : reason);
+  error.remedy = "rlx doctor, or load without 'force'";
+  throw error;
+}
 
 void log_fallback(const char* prim, const std::string& reason) {
   static const bool wanted = env_int("CUDA_LOG_FALLBACK", 0, 1).value_or(0) == 1;

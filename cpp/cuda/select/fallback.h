@@ -1,11 +1,14 @@
-// Says, where RLX_CUDA_LOG_FALLBACK=1 asks for it, why a library was passed over.
+// A library that is passed over: refused where its rung was asked for, else logged on request.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace rlx::cuda {
 
-// Once for each cause.
+// Throws Error(device) if `force` insists on a rung of the library that is missing.
+void check_not_forced(std::string_view force, std::string_view library, const std::string& reason);
+// On stderr where RLX_CUDA_LOG_FALLBACK=1, once for each cause.
 void log_fallback(const char* prim, const std::string& reason);
 
 }  // namespace rlx::cuda

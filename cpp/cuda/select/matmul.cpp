@@ -100,6 +100,8 @@ class MatMulSelect {
       refusal = "rung '" + std::string(request_.force) + "' was asked for";
     } else if (BlasLt* library = tools_.libraries ? tools_.libraries->blas_lt(refusal) : nullptr) {
       if (auto found = by_library(*library, refusal)) return std::move(*found);
+    } else {
+      check_not_forced(request_.force, "cublaslt", refusal);
     }
     log_fallback("MatMul", refusal);
     Selection selection = select_matmul_kernel(prim_, request_, tools_);

@@ -33,6 +33,12 @@ struct Dispatch {
 
 }  // namespace
 
+std::span<const std::string_view> rungs() {
+  static constexpr std::string_view names[] = {
+      "cublaslt", "cublaslt + region", "cudnn", "cudnn + region", "tiled attention", "kernel"};
+  return names;
+}
+
 Selection select(const SelectRequest& request, const Tools& tools) {
   return std::visit(Dispatch{request, tools}, request.prim);
 }

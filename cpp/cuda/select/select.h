@@ -52,6 +52,9 @@ Selection select_recurrent(const Recurrent& prim, const SelectRequest& request,
 Selection select_fft(const Fft& prim, const SelectRequest& request, const Tools& tools);
 Selection select_map(const Map& prim, const SelectRequest& request, const Tools& tools);
 
+// What `force` may ask for, the fastest first, the one that never refuses last.
+std::span<const std::string_view> rungs();
+
 // Any primitive, by the function of its own.
 Selection select(const SelectRequest& request, const Tools& tools);
 

@@ -14,11 +14,9 @@ from rlx.diagnose.references import Alone, Given, Replay, Whole, captured
 from rlx.errors import Error
 from rlx.importer.importer import import_model
 from rlx.ir.graph import Node
+from rlx.options import rungs
 from rlx.passes import PIPELINE, run_pipeline
 from rlx.session import Session
-
-# What `force` may name; "plain" makes every primitive take its last rung.
-RUNGS = ("onednn", "gemm", "depthwise", "direct", "plain")
 
 
 @dataclass(slots=True)
@@ -181,7 +179,7 @@ class _Verify:
                 verdict.why = "every kernel is right on its own inputs, and without it the run " \
                               "is right"
                 return
-        for rung in RUNGS:
+        for rung in rungs(self.session.device):
             if self.cures(force=rung):
                 verdict.blame, verdict.cure = "a rung", {"force": rung}
                 verdict.why = "with another rung the run is right"
@@ -202,7 +200,7 @@ class _Verify:
         verdict.why = f"this {type(wrong.node.prim).__name__} is {wrong.difference.error:.3g} " \
                       f"from its float64 reference on the same inputs, at most " \
                       f"{wrong.difference.limit:.3g} is right"
-        for name in RUNGS:
+        for name in rungs(self.session.device):
             if not rung.startswith(name) and self.cures(force=name):
                 verdict.cure = {"force": name}
                 return
