@@ -1,7 +1,8 @@
 // A libcuda.so.1 for tests: memory is the host's, kernels do nothing, every call is counted.
 //
 // FAKE_CUDA_FAIL=name:code[:nth] makes the nth call of a function fail; FAKE_CUDA_LOG names a file
-// that gets one line for each call. FAKE_CUDA_VERSION is what cuDriverGetVersion tells.
+// that gets one line for each call, and "mapped:BYTES".
+// FAKE_CUDA_VERSION is what cuDriverGetVersion tells.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -19,15 +20,18 @@ std::mutex mutex;
 std::map<std::string, int> calls;
 std::map<uintptr_t, size_t> device_memory;  // begin -> bytes
 
+void log(const std::string& line) {
+  const char* path = std::getenv("FAKE_CUDA_LOG");
+  if (FILE* file = path ? std::fopen(path, "a") : nullptr) {
+    std::fprintf(file, "%s\n", line.c_str());
+    std::fclose(file);
+  }
+}
+
 int enter(const char* name) {
   const std::lock_guard lock(mutex);
   const int nth = ++calls[name];
-  if (const char* path = std::getenv("FAKE_CUDA_LOG")) {
-    if (FILE* file = std::fopen(path, "a")) {
-      std::fprintf(file, "%s\n", name);
-      std::fclose(file);
-    }
-  }
+  log(name);
   const char* fail = std::getenv("FAKE_CUDA_FAIL");
   if (!fail) return 0;
   char wanted[64] = "";
@@ -158,6 +162,7 @@ int cuMemCreate(Ptr* handle, size_t, const void*, unsigned long long) {
 int cuMemRelease(Ptr) { ENTER; return 0; }
 int cuMemMap(Ptr p, size_t n, size_t, Ptr, unsigned long long) {
   ENTER;
+  log("mapped:" + std::to_string(n));
   return mprotect(reinterpret_cast<void*>(p), n, PROT_READ | PROT_WRITE) == 0 ? 0 : 2;
 }
 int cuMemUnmap(Ptr, size_t) { ENTER; return 0; }

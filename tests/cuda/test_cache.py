@@ -4,6 +4,7 @@ NVRTC is fake_nvrtc.cpp, which "compiles" a source to itself and its options.
 """
 
 from concurrent.futures import ThreadPoolExecutor
+import signal
 
 import pytest
 
@@ -21,8 +22,9 @@ def compile_kernel(python, fake_nvrtc, tmp_path):
     """Compiles in a fresh process; gives its output and how often NVRTC was used so far."""
     log = tmp_path / "compiled"
 
-    def run(defines=("A=1",), capability=90, folder=tmp_path / "kernels", fails=False):
-        code = COMPILE.format(defines=list(defines), capability=capability)
+    def run(defines=("A=1",), capability=90, folder=tmp_path / "kernels", fails=False,
+            before=""):
+        code = before + COMPILE.format(defines=list(defines), capability=capability)
         done = python(code, fake_nvrtc, fails=fails, COMPILED=str(log),
                       RLX_CUDA_PTX_CACHE=str(folder))
         return done, len(log.read_text()) if log.exists() else 0
@@ -82,6 +84,32 @@ def test_eight_processes_race_on_one_cache(compile_kernel, tmp_path):
     assert len(set(outputs)) == 1
     assert [p.suffix for p in (tmp_path / "kernels").iterdir()] == [".cubin"]
     assert compile_kernel()[0].stdout == outputs[0]
+
+
+def test_a_process_that_dies_while_it_writes_spoils_nothing(compile_kernel, tmp_path):
+    """The system ends it inside the entry: a file may have 64 bytes, and the signal is on."""
+    dies = """
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+"""
+    dead, _ = compile_kernel(before=dies, fails=True)
+    assert dead.returncode == -signal.SIGXFSZ
+    left, = (tmp_path / "kernels").iterdir()
+    assert left.suffix == ".tmp" and left.stat().st_size == 64
+    done, compiled = compile_kernel()
+    assert compiled == 2
+    assert compile_kernel()[0].stdout == done.stdout
+    assert len(list((tmp_path / "kernels").glob("*.cubin"))) == 1
+
+
+def test_a_full_disk_costs_the_entry_only(compile_kernel, tmp_path):
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
+    done, _ = compile_kernel(before=full)
+    assert done.stderr.count("no kernel cache") == 1
+    assert list((tmp_path / "kernels").iterdir()) == []
+    assert compile_kernel()[0].stdout == done.stdout
 
 
 def test_a_compiler_error_carries_the_log(compile_kernel):

@@ -229,3 +229,26 @@ print(s.counters()["recordings"])
     assert calls["cuGraphLaunch"] == 4
     # Two lanes begin behind the first, and the join waits for both, in the walk and the recording.
     assert calls["cuStreamWaitEvent"] >= 2 * 4
+
+
+def test_the_memory_that_was_planned_is_mapped_and_no_more(on_fake_gpu):
+    """In granules of 2 MiB; a limit one byte below the plan refuses before anything is mapped."""
+    done, calls = on_fake_gpu("""
+big = np.ones((400_000, 4), np.float32)
+with rlx.load(model(), device="cuda") as s:
+    s.run({"x": big})
+    s.run({"x": big})
+    needed = max(block["offset"] + block["bytes"] for block in s.memory_plan())
+mapped = [int(c.split(":")[1]) for c in calls() if c.startswith("mapped:")]
+print(sum(mapped) == -(-needed // (2 << 20)) * (2 << 20), needed > 6_000_000)
+before = len(calls())
+with rlx.load(model(), device="cuda", memory_limit=needed - 1) as s:
+    try:
+        s.run({"x": big})
+    except rlx.MemoryLimitError as error:
+        print(str(needed) in str(error))
+print([c for c in calls()[before:] if c.startswith(("mapped", "cuLaunch"))])
+with rlx.load(model(), device="cuda", memory_limit=needed) as s:
+    print(s.run({"x": big})["y"].shape)
+""")
+    assert done.stdout.split("\n")[:4] == ["True True", "True", "[]", "(400000, 4)"]
