@@ -6,6 +6,7 @@
 namespace {
 
 using T = RLX_T;
+using W = RLX_W;  // of the weights: T, or 8-bit integers with scales and zero points
 using rlx::params::Gate;
 using rlx::params::GateFunction;
 using rlx::params::Recurrent;
@@ -36,16 +37,12 @@ RLX_FN T activate(const Gate& gate, T clip, T x) {
 
 RLX_FN T added(T a, T b) { return a + b; }
 
-// A warp's product of two rows.
-RLX_FN T dot(const T* a, const T* b, long long n) {
-  T sum = 0;
-  for (long long i = rlx::lane_id(); i < n; i += rlx::warp_size) sum += a[i] * b[i];
-  return rlx::warp_reduce(sum, added);
-}
-
 // One row of the batch in one direction: its operands and its state in memory.
 struct Row {
-  const T *w, *r, *bias, *peephole;
+  const W *w, *r;
+  const float* scale[2];  // of w and r, or null
+  const W* zero[2];
+  const T *bias, *peephole;
   const Gate* gates;
   T clip;
   T *h, *c;
@@ -56,8 +53,14 @@ struct Row {
 RLX_FN Row row_of(const Recurrent& p, int direction, long long b) {
   const long long n = p.hidden, all = gate_count * n;
   Row row;
-  row.w = static_cast<const T*>(p.w) + direction * all * p.input;
-  row.r = static_cast<const T*>(p.r) + direction * all * n;
+  row.w = static_cast<const W*>(p.w) + direction * all * p.input;
+  row.r = static_cast<const W*>(p.r) + direction * all * n;
+  for (int k = 0; k < 2; ++k) {
+    const long long scale = direction * (p.scale_each[k] ? all : 1);
+    const long long zero = direction * (p.zero_each[k] ? all : 1);
+    row.scale[k] = p.scale[k] ? p.scale[k] + scale : nullptr;
+    row.zero[k] = p.zero[k] ? static_cast<const W*>(p.zero[k]) + zero : nullptr;
+  }
   row.bias = p.bias ? static_cast<const T*>(p.bias) + direction * 2 * all : nullptr;
   row.peephole = p.peephole ? static_cast<const T*>(p.peephole) + direction * 3 * n : nullptr;
   row.gates = p.gates[direction];
@@ -69,13 +72,27 @@ RLX_FN Row row_of(const Recurrent& p, int direction, long long b) {
   return row;
 }
 
+// A warp's product of row `gate` of w (operand 0) or r (1) with x.
+RLX_FN T dot(const Recurrent& p, const Row& row, int operand, long long gate, const T* x) {
+  const long long n = operand == 0 ? p.input : p.hidden;
+  const W* weights = (operand == 0 ? row.w : row.r) + gate * n;
+  const T zero = row.zero[operand] ? T(row.zero[operand][p.zero_each[operand] ? gate : 0]) : T(0);
+  T sum = 0;
+  for (long long i = rlx::lane_id(); i < n; i += rlx::warp_size) {
+    sum += (T(weights[i]) - zero) * x[i];
+  }
+  sum = rlx::warp_reduce(sum, added);
+  if (!row.scale[operand]) return sum;
+  return sum * T(row.scale[operand][p.scale_each[operand] ? gate : 0]);
+}
+
 // The products of a step with x and with the state.
 RLX_FN void products(const Recurrent& p, const Row& row, const T* x) {
   const long long n = p.hidden, all = gate_count * n;
   for (long long g = rlx::warp_id(); g < all; g += warps) {
     const bool candidate = RLX_KIND == gru && g >= 2 * n;
-    T from_x = dot(row.w + g * p.input, x, p.input);
-    T from_h = candidate && !RLX_LINEAR_BEFORE_RESET ? T(0) : dot(row.r + g * n, row.h, n);
+    T from_x = dot(p, row, 0, g, x);
+    T from_h = candidate && !RLX_LINEAR_BEFORE_RESET ? T(0) : dot(p, row, 1, g, row.h);
     if (row.bias) {
       from_x += row.bias[g];
       from_h += row.bias[all + g];
@@ -96,7 +113,7 @@ RLX_FN void reset(const Recurrent& p, const Row& row) {
   __syncthreads();
   if constexpr (!RLX_LINEAR_BEFORE_RESET) {
     for (long long j = rlx::warp_id(); j < n; j += warps) {
-      const T product = dot(row.r + (2 * n + j) * n, row.spare, n);
+      const T product = dot(p, row, 1, 2 * n + j, row.spare);
       if (rlx::lane_id() == 0) row.pre[2 * n + j] += product + row.spare[n + j];
     }
     __syncthreads();

@@ -177,7 +177,7 @@ struct Random {
 enum class RecurrentKind : uint8_t { lstm, gru, rnn };
 enum class Direction : uint8_t { forward, reverse, bidirectional };
 
-struct Recurrent {  // inputs x, w, r, b, sequence_lens, initial_h, initial_c, p
+struct Recurrent {  // x, w, r, b, sequence_lens, initial_h, initial_c, p, scales (ir/prims.py)
   RecurrentKind kind{};
   int hidden_size = 0;
   Direction direction{};

@@ -315,7 +315,7 @@ class NodeCheck {
   }
 
   void check(const Recurrent& r) const {
-    operands(3, 8, 0, 3);
+    operands(3, 12, 0, 3);
     for (size_t k = 0; k < 3; ++k) require(rank(k) == 3, "x, w and r have rank 3");
     require(r.hidden_size > 0, "hidden_size must be positive");
   }

@@ -52,7 +52,7 @@ template <Real T> RLX_FN T round(T x) { return rint(x); }  // half to even
 template <Real T> RLX_FN T reciprocal(T x) { return T(1) / x; }
 template <Real T> RLX_FN T rsqrt(T x) { return T(1) / sqrt(x); }
 template <Real T> RLX_FN T sigmoid(T x) { return T(1) / (T(1) + exp(-x)); }
-template <Real T> RLX_FN T silu(T x) { return x / (T(1) + exp(-x)); }
+template <Real T> RLX_FN T silu(T x) { return x * sigmoid(x); }
 // Neither overflows for large x nor loses small results.
 template <Real T> RLX_FN T softplus(T x) { return (x > 0 ? x : T(0)) + log1p(exp(-fabs(x))); }
 // x * (1 + erf(x / sqrt(2))) / 2 without the cancellation for negative x.

@@ -22,6 +22,10 @@ struct Recurrent {
   const void* initial_h = nullptr;
   const void* initial_c = nullptr;
   const void* peephole = nullptr;
+  // Of 8-bit weights, w's and r's: for each direction one, or with `each` one for every gate.
+  const float* scale[2] = {nullptr, nullptr};
+  const void* zero[2] = {nullptr, nullptr};
+  bool scale_each[2] = {false, false}, zero_each[2] = {false, false};
   void* y = nullptr;
   void* y_h = nullptr;
   void* y_c = nullptr;

@@ -22,6 +22,8 @@ struct Problem8 {
   int threads = 1;
   int64_t taps = 0;
   bool store = true;
+  int small = 0;  // B lies around 0 (unsigned: 128) by less than this ...
+  int rare = 0;   // ... but for the outermost values, one in so many
 };
 
 struct Setup8 {
@@ -38,6 +40,7 @@ struct Setup8 {
     std::mt19937 random(uint32_t(p.m * 977 + p.n * 31 + p.k));
     fill(random, a, p.a_signed);
     fill(random, b, p.b_signed);
+    if (p.small) make_small(random, b);
     fill(random, a_zero, p.a_signed);
     fill(random, b_zero, p.b_signed);
     params::Gemm& s = call.shape;
@@ -74,6 +77,14 @@ struct Setup8 {
     for (uint8_t& value : values) {
       value = uint8_t(random());
       if (p.extremes) value = is_signed ? (value % 4 ? 0x80 : 0x7f) : (value % 4 ? 0xff : 0);
+    }
+  }
+
+  void make_small(std::mt19937& random, std::vector<uint8_t>& values) const {
+    for (uint8_t& value : values) {
+      int number = int(random() % unsigned(2 * p.small)) - p.small;
+      if (p.rare && random() % unsigned(p.rare) == 0) number = random() % 2 ? 127 : -128;
+      value = uint8_t(p.b_signed ? number : number + 128);
     }
   }
 
@@ -181,6 +192,36 @@ Test extremes{"gemm_s8 is exact at full range", [] {
         }
       }
     }
+  }
+}};
+
+// The layout of bytes: four weights of one sum have magnitudes of 128 at most, or are cut.
+Test small{"gemm_s8 of small weights, some of them large", [] {
+  for (int m : {1, 2, 3, 6, 7, 130}) {
+    for (bool a_signed : {false, true}) {
+      for (bool b_signed : {false, true}) {
+        for (int rare : {0, 50, 2000}) {
+          for (int k : {64, 77, 1100}) {
+            check_case({.m = m, .n = 71, .k = k, .a_signed = a_signed, .b_signed = b_signed,
+                        .extremes = rare == 2000, .a_zero_step = m % 3 - 1,
+                        .b_zero_step = k % 3 - 1, .threads = 2, .store = k != 77, .small = 32,
+                        .rare = rare});
+          }
+        }
+      }
+    }
+  }
+}};
+
+// Whole panels of small weights beside ones that are too large for the layout.
+Test mixed{"gemm_s8 of small weights, batches and pointers", [] {
+  for (int rare : {0, 3, 400}) {
+    check_case({.m = 21, .n = 70, .k = 56, .batch = 3, .trans_b = true, .a_zero_step = 0,
+                .threads = 2, .small = 20, .rare = rare});
+    check_case({.m = 50, .n = 20, .k = 9 * 24, .a_signed = true, .a_zero_step = 0, .threads = 2,
+                .taps = 9, .small = 20, .rare = rare});
+    check_case({.m = 9, .n = 40, .k = 100, .trans_a = true, .a_zero_step = 1, .small = 20,
+                .rare = rare});
   }
 }};
 

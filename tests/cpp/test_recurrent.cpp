@@ -205,7 +205,7 @@ void check_case(const Case& c, DType dtype, std::mt19937& random, double toleran
        as<T>(dtype, {d, 2 * g * n}, data.b, c.bias),
        c.lengths ? tensor<int32_t>(DType::int32, {c.batch}, data.lengths) : absent(),
        as<T>(dtype, state, data.h, c.states), as<T>(dtype, state, data.c, c.states && lstm),
-       as<T>(dtype, {d, 3 * n}, data.p, c.peephole)},
+       as<T>(dtype, {d, 3 * n}, data.p, c.peephole), absent(), absent(), absent(), absent()},
       {{dtype, y, {}, false}, {dtype, state, {}, false},
        {lstm ? dtype : DType::none, state, {}, false}},
       {}, int(1 + random() % 2));

@@ -232,25 +232,52 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-@pytest.mark.parametrize("each", [False, True], ids=["tensor", "channel"])
-def test_dynamic_quantize_lstm(rng, each):
-    steps, batch, size, hidden = 5, 2, 6, 4
-    x = f32(rng.normal(size=(steps, batch, size)))
-    w, r = (ints(rng, np.int8, 1, n, 4 * hidden) for n in (size, hidden))
-    shape = (1, 4 * hidden) if each else (1,)
-    scales = [f32(rng.random(shape) / 200 + 0.002) for _ in range(2)]
-    zeros = [ints(rng, np.int8, *shape) // 8 for _ in range(2)]
-    bias = f32(rng.normal(size=(1, 8 * hidden)))
-    wf, rf = ((v[0] - z.reshape(1, -1).astype(float)) * s.reshape(1, -1).astype(float)
-              for v, s, z in zip((w, r), scales, zeros))
-    h = c = np.zeros((batch, hidden))
-    expected = []
-    for step in x.astype(float):
-        gates = step @ wf + h @ rf + bias[0, :4 * hidden] + bias[0, 4 * hidden:]
+def rounded(x: np.ndarray) -> tuple[np.ndarray, float]:
+    """DynamicQuantizeLinear by its text, in its float32: (levels less the zero point, scale)."""
+    x = f32(x)
+    low, high = min(x.min(), np.float32(0)), max(x.max(), np.float32(0))
+    scale = (high - low) / np.float32(255) or np.float32(1)
+    zero = np.clip(np.rint(-low / scale), 0, 255)
+    return (np.clip(np.rint(x / scale) + zero, 0, 255) - zero).astype(np.int64), float(scale)
+
+
+def lstm_layer(x, w, r, scales, zeros, bias, lengths, reverse: bool) -> np.ndarray:
+    """One direction: integer products of rounded x and rounded state, gates in float64."""
+    ints_w, ints_r = (v.astype(np.int64) - z.astype(np.int64) for v, z in zip((w, r), zeros))
+    levels, scale = rounded(x)
+    from_x = levels @ ints_w * (scale * scales[0].astype(float))
+    steps, batch, _ = x.shape
+    h = c = np.zeros((batch, r.shape[0]))
+    y = np.zeros((steps, *h.shape))
+    for t in range(steps)[::-1] if reverse else range(steps):
+        live = t < lengths
+        levels, scale = rounded(h[live])
+        gates = from_x[t, live] + levels @ ints_r * (scale * scales[1].astype(float)) + bias
         i, o, f, g = np.split(gates, 4, 1)
-        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-        h = sigmoid(o) * np.tanh(c)
-        expected.append(h[None])
-    found = run("DynamicQuantizeLSTM", [x, w, r, bias, None, None, None, None, scales[0],
-                                        zeros[0], scales[1], zeros[1]], hidden_size=hidden)
-    close(found, np.stack(expected))
+        h, c = h.copy(), c.copy()
+        c[live] = sigmoid(f) * c[live] + sigmoid(i) * np.tanh(g)
+        h[live] = sigmoid(o) * np.tanh(c[live])
+        y[t, live] = h[live]
+    return y
+
+
+@pytest.mark.parametrize("each", [False, True], ids=["tensor", "channel"])
+@pytest.mark.parametrize("weights", [np.int8, np.uint8])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_dynamic_quantize_lstm(rng, each, weights, direction):
+    steps, batch, size, hidden = 9, 3, 21, 20
+    count = 2 if direction == "bidirectional" else 1
+    x = f32(rng.normal(size=(steps, batch, size)))
+    w, r = (ints(rng, weights, count, n, 4 * hidden) for n in (size, hidden))
+    shape = (count, 4 * hidden) if each else (count,)
+    scales = [f32(rng.random(shape) / 200 + 0.002) for _ in range(2)]
+    zeros = [ints(rng, weights, *shape) for _ in range(2)]
+    bias = f32(rng.normal(size=(count, 8 * hidden)))
+    lengths = np.array([9, 4, 7], np.int32)
+    found = run("DynamicQuantizeLSTM", [x, w, r, bias, lengths, None, None, None, scales[0],
+                                        zeros[0], scales[1], zeros[1]],
+                hidden_size=hidden, direction=direction)
+    expected = [lstm_layer(x, w[d], r[d], [s[d] for s in scales], [z[d] for z in zeros],
+                           bias[d, :4 * hidden].astype(float) + bias[d, 4 * hidden:], lengths,
+                           direction == "reverse" or d == 1) for d in range(count)]
+    close(found, np.stack(expected, 1))

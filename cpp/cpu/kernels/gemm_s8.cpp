@@ -6,6 +6,7 @@
 
 #include "core/cpuid.h"
 #include "cpu/kernels/gemm_plan.h"
+#include "cpu/kernels/gemm_s8_bytes.h"
 #include "cpu/kernels/gemm_s8_kernels.h"
 #include "cpu/kernels/gemm_s8_pack.h"
 #include "cpu/team.h"
@@ -46,15 +47,19 @@ class Product {
     sums_bytes_ = round_up(block_rows_ * 4, 64);
     b_bytes_ = call.b_packed ? 0 : round_up(block_k_ * block_cols_, 64);
     c_bytes_ = call.store ? 0 : round_up(block_rows_ * block_cols_ * 4, 64);
+    per_thread_ = a_bytes_ + sums_bytes_ + b_bytes_ + c_bytes_;
+    if (call.b_packed && kernels_.multiply_bytes) {
+      per_thread_ = std::max(per_thread_, s8_bytes_workspace(call, kernels_));
+    }
   }
 
   size_t workspace() const {
-    return size_t(per_thread() * std::min<int64_t>(std::max(call_.threads, 1), grid_.tasks));
+    return size_t(per_thread_ * std::min<int64_t>(std::max(call_.threads, 1), grid_.tasks));
   }
 
   void run() const {
     parallel_tasks(call_.threads, grid_.tasks, [&](int64_t task, int thread) {
-      run_task(task, static_cast<char*>(call_.workspace) + thread * per_thread());
+      run_task(task, static_cast<char*>(call_.workspace) + thread * per_thread_);
     });
   }
 
@@ -70,8 +75,6 @@ class Product {
     int8_t* b_buffer = nullptr;
     int32_t* c_buffer = nullptr;
   };
-
-  int64_t per_thread() const { return a_bytes_ + sums_bytes_ + b_bytes_ + c_bytes_; }
 
   void run_task(int64_t task, char* own) const {
     Part part;
@@ -94,6 +97,14 @@ class Product {
     const int64_t first_col = task / grid_.row_tasks % grid_.col_tasks * grid_.task_cols;
     const int64_t end_row = std::min<int64_t>(first_row + grid_.task_rows, shape_.m);
     const int64_t end_col = std::min<int64_t>(first_col + grid_.task_cols, shape_.n);
+    if (call_.b_packed) {
+      const bool bytes = reinterpret_cast<const S8Header*>(part.b)->bytes != 0;
+      part.b += sizeof(S8Header);
+      if (bytes) {
+        return s8_bytes_run({call_, kernels_, part.b, part.a_zero, part.b_zero, part.a_offset,
+                             part.item, part.c, own, first_row, end_row, first_col, end_col});
+      }
+    }
     for (int64_t col = first_col; col < end_col; col += block_cols_) {
       for (int64_t row = first_row; row < end_row; row += block_rows_) {
         run_block(part, row, std::min(block_rows_, end_row - row), col,
@@ -183,7 +194,7 @@ class Product {
   const S8Kernels& kernels_;
   const TaskGrid grid_;
   int64_t block_k_ = 0, block_rows_ = 0, block_cols_ = 0, a_ld_ = 0;
-  int64_t a_bytes_ = 0, sums_bytes_ = 0, b_bytes_ = 0, c_bytes_ = 0;
+  int64_t a_bytes_ = 0, sums_bytes_ = 0, b_bytes_ = 0, c_bytes_ = 0, per_thread_ = 0;
 };
 
 bool is_empty(const params::Gemm& s) {
@@ -201,12 +212,25 @@ void gemm_s8(const GemmS8Call& call) {
 }
 
 int64_t gemm_s8_packed_bytes(int64_t k, int64_t n) {
-  return round_up(k, 2) * round_up(n, kernels_in_force().cols);
+  const S8Kernels& kernels = kernels_in_force();
+  int64_t bytes = round_up(k, 2) * round_up(n, kernels.cols);
+  if (kernels.multiply_bytes) bytes = std::max(bytes, S8BytesLayout(k, n, kernels.cols).bytes());
+  // Matrices of a batch lie behind one another, and their headers are aligned.
+  return round_up(int64_t{sizeof(S8Header)} + bytes, 64);
 }
 
 void gemm_s8_pack_b(bool b_signed, const void* b, int64_t ldb, bool trans, int64_t k, int64_t n,
                     void* packed, int threads) {
-  const int64_t width = kernels_in_force().cols, panels = (n + width - 1) / width;
+  const S8Kernels& kernels = kernels_in_force();
+  auto* header = new (packed) S8Header;
+  packed = header + 1;
+  if (kernels.multiply_bytes) {
+    header->bytes = s8_pack_bytes(b_signed, static_cast<const int8_t*>(b), ldb, trans, k, n,
+                                  S8BytesLayout(k, n, kernels.cols),
+                                  static_cast<int8_t*>(packed), threads);
+    if (header->bytes) return;
+  }
+  const int64_t width = kernels.cols, panels = (n + width - 1) / width;
   const int64_t even = round_up(k, 2);
   parallel_for(threads, panels, 65536 / (even * width + 1) + 1, [&](int64_t begin, int64_t end) {
     const int64_t col = begin * width, cols = std::min(end * width, n) - col;

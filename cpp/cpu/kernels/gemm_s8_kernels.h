@@ -20,9 +20,20 @@ struct S8Block {
   bool accumulate = false;  // add to c rather than start from zero
 };
 
+// Unsigned bytes of A by panels as gemm_s8_bytes.h lays them out.
+struct S8BytesBlock {
+  const uint8_t* a = nullptr;  // rows a_ld apart, each a whole number of steps
+  int64_t a_ld = 0;
+  const int8_t* b = nullptr;
+  int64_t b_panel = 0, list_at = 0, steps = 0;
+  int32_t* c = nullptr;
+  int64_t ldc = 0, rows = 0, cols = 0;
+};
+
 struct S8Kernels {
   int rows, cols;  // of the register tile; cols is the panel width
   void (*multiply)(const S8Block& block);
+  void (*multiply_bytes)(const S8BytesBlock& block);  // null: there is none
 };
 
 extern const S8Kernels s8_kernels_portable, s8_kernels_avx2, s8_kernels_avx512, s8_kernels_vnni;

@@ -43,6 +43,22 @@ void s8_read_row(const GemmS8Call& call, const void* a, int64_t a_offset, int64_
   else widen(call.a_signed, source + row * lda + at, 1, length, zero, to);
 }
 
+void s8_read_bytes(const GemmS8Call& call, int64_t a_offset, int64_t row, uint8_t* to) {
+  const int64_t k = call.shape.k, lda = call.shape.lda;
+  if (call.taps > 0) {
+    const int64_t run = k / call.taps;
+    const char* const* taps = static_cast<const char* const*>(call.a) + row * call.taps;
+    for (int64_t t = 0; t < call.taps; ++t) {
+      std::memcpy(to + t * run, taps[t] + a_offset, size_t(run));
+    }
+  } else {
+    const uint8_t* source = static_cast<const uint8_t*>(call.a) + a_offset;
+    if (!call.shape.trans_a) std::memcpy(to, source + row * lda, size_t(k));
+    else for (int64_t i = 0; i < k; ++i) to[i] = source[i * lda + row];
+  }
+  for (int64_t i = 0; call.a_signed && i < k; ++i) to[i] ^= 0x80;
+}
+
 void s8_pack_columns(bool b_signed, const int8_t* b, int64_t ldb, bool trans, int64_t k, int64_t n,
                      int64_t width, int8_t* to) {
   // Unsigned values are kept less 128, which is a flip of the highest bit.

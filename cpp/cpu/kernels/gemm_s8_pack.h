@@ -11,6 +11,9 @@ namespace rlx::cpu {
 void s8_read_row(const GemmS8Call& call, const void* a, int64_t a_offset, int64_t row, int64_t at,
                  int64_t length, int32_t zero, int16_t* to);
 
+// All of row `row` of A as unsigned bytes: signed ones plus 128.
+void s8_read_bytes(const GemmS8Call& call, int64_t a_offset, int64_t row, uint8_t* to);
+
 // Columns [0, n) of B, [k, n] or with trans [n, k], to panels of `width` columns.
 void s8_pack_columns(bool b_signed, const int8_t* b, int64_t ldb, bool trans, int64_t k, int64_t n,
                      int64_t width, int8_t* to);

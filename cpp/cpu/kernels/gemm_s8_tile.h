@@ -74,7 +74,7 @@ static void multiply(const S8Block& block) {
 
 template <class Instructions, int rows, int vectors>
 constexpr S8Kernels kernels() {
-  return {rows, vectors * Instructions::lanes, multiply<Instructions, rows, vectors>};
+  return {rows, vectors * Instructions::lanes, multiply<Instructions, rows, vectors>, nullptr};
 }
 
 }  // namespace rlx::cpu::s8

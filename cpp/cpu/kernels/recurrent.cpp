@@ -6,6 +6,7 @@
 
 #include "core/cpuid.h"
 #include "cpu/kernels/gemm.h"
+#include "cpu/kernels/gemm_s8.h"
 #include "cpu/kernels/recurrent_cell.h"
 #include "cpu/team.h"
 
@@ -47,11 +48,19 @@ struct PackedSizes {
   int64_t w, r, candidate;
   explicit PackedSizes(const RecurrentShape& s) {
     const int64_t all = s.gate_count() * s.hidden, together = s.split() ? 2 * s.hidden : all;
+    candidate = 0;
+    if (s.rounded()) {
+      w = in_floats(gemm_s8_packed_bytes(s.input, all));
+      r = in_floats(gemm_s8_packed_bytes(s.hidden, all));
+      return;
+    }
     w = gemm_packed_count(s.dtype, s.input, all);
     r = gemm_packed_count(s.dtype, s.hidden, together);
-    candidate = s.split() ? gemm_packed_count(s.dtype, s.hidden, s.hidden) : 0;
+    if (s.split()) candidate = gemm_packed_count(s.dtype, s.hidden, s.hidden);
   }
   int64_t total() const { return w + r + candidate; }
+  // Packed bytes start at 64-byte steps, as the kernels expect.
+  static int64_t in_floats(int64_t bytes) { return (bytes + 63) / 64 * 64 / 4; }
 };
 
 template <class T>
@@ -68,9 +77,8 @@ class Direction {
     reset_ = carver.take<T>(s_.batch * s_.hidden);
     h_ = carver.take<T>(s_.batch * s_.hidden);
     c_ = carver.take<T>(s_.batch * s_.hidden);
-    size_t bytes = gemm_workspace(input_product());
-    bytes = std::max(bytes, gemm_workspace(state_product()));
-    bytes = std::max(bytes, gemm_workspace(candidate_product()));
+    used_ = carver.take<bool>(s_.rounded() ? s_.batch : 0);
+    const size_t bytes = product_workspace();
     gemm_ = carver.take<std::byte>(int64_t(bytes));
     bytes_ = carver.used();
   }
@@ -78,7 +86,7 @@ class Direction {
 
   void run() const {
     add_biases();
-    gemm(input_product());
+    multiply_input();
     load_state(a_.initial_h, h_);
     load_state(a_.initial_c, c_);
     const bool backwards = index_ == 1 || s_.reverse;
@@ -126,6 +134,59 @@ class Direction {
   GemmCall candidate_product() const {
     const T* r = a_.packed ? packed() + sizes_.w + sizes_.r : nullptr;
     return product(reset_, s_.batch, s_.hidden, r, s_.hidden, product_ + 2 * s_.hidden);
+  }
+
+  size_t product_workspace() const {
+    if (s_.rounded()) {
+      return std::max(rounded_product_workspace(rounded_input()),
+                      rounded_product_workspace(rounded_state()));
+    }
+    return std::max({gemm_workspace(input_product()), gemm_workspace(state_product()),
+                     gemm_workspace(candidate_product())});
+  }
+  void multiply_input() const {
+    if (s_.rounded()) rounded_product(rounded_input());
+    else gemm(input_product());
+  }
+  void multiply_state(int64_t t) const {
+    if (!s_.rounded()) return gemm(state_product());
+    for (int64_t b = 0; b < s_.batch; ++b) used_[b] = active(t, b);
+    rounded_product(rounded_state());
+  }
+
+  // Only layers of float32 have 8-bit weights.
+  static float* floats(T* values) { return reinterpret_cast<float*>(values); }
+  RoundedProduct rounded(const WeightScales& scales, int64_t m, int64_t k, const T* weights) const {
+    RoundedProduct p;
+    p.m = m;
+    p.n = all();
+    p.k = k;
+    p.weights_signed = s_.weights == DType::int8;
+    p.scales = scales;
+    const int64_t scale = index_ * (scales.scale_each ? all() : 1);
+    const int64_t zero = index_ * (scales.zero_each ? all() : 1);
+    if (scales.scale) p.scales.scale += scale;
+    if (scales.zero) p.scales.zero = static_cast<const char*>(scales.zero) + zero;
+    p.weights = weights;
+    // A step's product is too short to share out unless it is large.
+    p.threads = m * p.n * k > (1 << 20) ? threads_ : 1;
+    p.workspace = gemm_;
+    return p;
+  }
+  RoundedProduct rounded_input() const {
+    RoundedProduct p = rounded(a_.w_scales, s_.steps * s_.batch, s_.input, packed());
+    p.x = static_cast<const float*>(a_.x);
+    p.bias = floats(bias_);
+    p.y = floats(pre_);
+    return p;
+  }
+  RoundedProduct rounded_state() const {
+    const T* r = a_.packed ? packed() + sizes_.w : nullptr;
+    RoundedProduct p = rounded(a_.r_scales, s_.batch, s_.hidden, r);
+    p.x = floats(h_);
+    p.y = floats(product_);
+    p.used = used_;
+    return p;
   }
 
   // The biases of x and of the state are one, but for a candidate that the reset gate scales.
@@ -182,7 +243,7 @@ class Direction {
 
   void step(int64_t t) const {
     const CellKernels<T>& cell = cells<T>();
-    gemm(state_product());
+    multiply_state(t);
     switch (s_.kind) {
       case RecurrentKind::lstm: each_active(t, cell.lstm); break;
       case RecurrentKind::rnn: each_active(t, cell.rnn); break;
@@ -215,6 +276,7 @@ class Direction {
   int index_, threads_;
   PackedSizes sizes_;
   T *bias_, *pre_, *product_, *reset_, *h_, *c_;
+  bool* used_;  // of a step: the rows whose sequence has not ended
   std::byte* gemm_;
   size_t bytes_;
 };
@@ -227,6 +289,18 @@ auto with_type(DType dtype, F&& f) {
 // Two directions are independent: with two threads each has one.
 bool side_by_side(const RecurrentShape& s, int threads) {
   return s.directions == 2 && threads > 1;
+}
+
+// One direction's weights, in the order of PackedSizes.
+void pack_floats(const RecurrentShape& s, const char* w, const char* r, char* to, int threads) {
+  const int64_t from_item = int64_t(size_of(s.weights)), item = int64_t(size_of(s.dtype));
+  const int64_t n = s.hidden, all = s.gate_count() * n;
+  const PackedSizes sizes(s);
+  gemm_pack_b(s.weights, w, s.input, true, s.input, all, to, threads);
+  gemm_pack_b(s.weights, r, n, true, n, s.split() ? 2 * n : all, to + sizes.w * item, threads);
+  if (!s.split()) return;
+  gemm_pack_b(s.weights, r + 2 * n * n * from_item, n, true, n, n,
+              to + (sizes.w + sizes.r) * item, threads);
 }
 
 }  // namespace
@@ -243,12 +317,12 @@ void recurrent_pack(const RecurrentShape& s, const void* w, const void* r, void*
   const char *from_w = static_cast<const char*>(w), *from_r = static_cast<const char*>(r);
   char* to = static_cast<char*>(packed);
   for (int d = 0; d < s.directions; ++d) {
-    gemm_pack_b(s.weights, from_w, s.input, true, s.input, all, to, threads);
-    gemm_pack_b(s.weights, from_r, n, true, n, s.split() ? 2 * n : all, to + sizes.w * item,
-                threads);
-    if (s.split()) {
-      gemm_pack_b(s.weights, from_r + 2 * n * n * from_item, n, true, n, n,
-                  to + (sizes.w + sizes.r) * item, threads);
+    if (s.rounded()) {
+      const bool is_signed = s.weights == DType::int8;
+      gemm_s8_pack_b(is_signed, from_w, s.input, true, s.input, all, to, threads);
+      gemm_s8_pack_b(is_signed, from_r, n, true, n, all, to + sizes.w * item, threads);
+    } else {
+      pack_floats(s, from_w, from_r, to, threads);
     }
     from_w += all * s.input * from_item;
     from_r += all * n * from_item;

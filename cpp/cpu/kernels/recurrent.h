@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "core/dtype.h"
+#include "cpu/kernels/recurrent_s8.h"
 #include "program/prims.h"
 
 namespace rlx::cpu {
@@ -25,7 +26,9 @@ struct Gate {
 struct RecurrentShape {
   RecurrentKind kind{};
   DType dtype = DType::float32;
-  DType weights = DType::float32;  // of w and r before packing; the same, or 16-bit to float32
+  // Of w and r before packing: the same, 16-bit to float32, or 8-bit. With 8-bit weights x and
+  // the state of each step are rounded to uint8 by their range (kernels/recurrent_s8.h).
+  DType weights = DType::float32;
   int64_t steps = 0, batch = 0, input = 0, hidden = 0;
   int directions = 1;
   bool reverse = false;     // of the first direction; a second one runs in reverse
@@ -36,6 +39,7 @@ struct RecurrentShape {
   int64_t gate_count() const {
     return kind == RecurrentKind::lstm ? 4 : kind == RecurrentKind::gru ? 3 : 1;
   }
+  bool rounded() const { return size_of(weights) == 1; }
   // GRU multiplies by the reset gate before the last gate's product: that one is apart.
   bool split() const { return kind == RecurrentKind::gru && !linear_before_reset; }
 };
@@ -44,6 +48,7 @@ struct RecurrentArgs {
   const void *x = nullptr, *w = nullptr, *r = nullptr, *bias = nullptr;
   const int32_t* sequence_lens = nullptr;
   const void *initial_h = nullptr, *initial_c = nullptr, *peephole = nullptr;
+  WeightScales w_scales, r_scales;  // of the first direction, for 8-bit weights
   void *y = nullptr, *y_h = nullptr, *y_c = nullptr;  // any of them may be null
   const void* packed = nullptr;  // recurrent_pack's bytes
   void* workspace = nullptr;     // recurrent_workspace(shape, threads) bytes

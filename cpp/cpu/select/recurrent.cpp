@@ -80,6 +80,8 @@ void with_half(DType type, F&& f) {
   else f(Storage<Bfloat16>{});
 }
 
+constexpr size_t inputs = 12;
+
 // Float copies of 16-bit operands: the layer computes in float32 and is rounded at its outputs.
 class Widened {
  public:
@@ -116,7 +118,6 @@ class Widened {
     size_t offset;
     int64_t count;
   };
-  static constexpr size_t inputs = 8;
 
   void convert(int64_t count, const void* from, void* to, bool widen, int threads) const {
     with_half(type_, [&]<class Half>(Storage<Half>) {
@@ -140,18 +141,26 @@ class Widened {
 
 struct RecurrentBody : StepBody {
   RecurrentShape shape;
+  WeightScales w_scales, r_scales;     // whether there are many; no pointers
   std::shared_ptr<const void> packed;  // null: packed on each run, at the workspace's start
   size_t packed_bytes = 0;
   Widened widened;                     // of nothing for the types that the layer computes in
 
   void run(const RunArgs& run) const override {
-    std::array<void*, 11> o;
+    std::array<void*, inputs + 3> o;
     std::copy_n(run.operands, o.size(), o.begin());
     auto* workspace = static_cast<std::byte*>(run.workspace);
     std::byte* layer = workspace + widened.bytes();
     widened.enter(o.data(), workspace, run.threads);
     RecurrentArgs args{o[0], o[1], o[2], o[3], static_cast<const int32_t*>(o[4]), o[5], o[6],
-                       o[7], o[8], o[9], o[10], packed.get(), layer, run.threads};
+                       o[7], w_scales, r_scales, o[inputs], o[inputs + 1], o[inputs + 2],
+                       packed.get(), layer, run.threads};
+    if (shape.rounded()) {
+      args.w_scales.scale = static_cast<const float*>(o[8]);
+      args.w_scales.zero = o[9];
+      args.r_scales.scale = static_cast<const float*>(o[10]);
+      args.r_scales.zero = o[11];
+    }
     check_lengths(args.sequence_lens);
     if (!packed) {
       recurrent_pack(shape, args.w, args.r, layer, run.threads);
@@ -193,6 +202,12 @@ void check_shapes(const RecurrentShape& s, const SelectRequest& request) {
   expect(request, 5, state, "initial_h");
   expect(request, 6, state, "initial_c");
   expect(request, 7, {d, 3 * n}, "P");
+  if (!s.rounded()) return;
+  for (size_t k = 8; k < inputs; ++k) {
+    const Dims& dims = request.inputs[k].shape;
+    const bool one = dims.size() == 2 && dims[1] == 1;
+    expect(request, k, {d, one ? 1 : all}, "scales and zero points");
+  }
 }
 
 RecurrentShape shape_of(const Recurrent& prim, const SelectRequest& request) {
@@ -200,7 +215,7 @@ RecurrentShape shape_of(const Recurrent& prim, const SelectRequest& request) {
   RecurrentShape s;
   s.kind = prim.kind;
   s.dtype = size_of(x.dtype) == 2 ? DType::float32 : x.dtype;
-  s.weights = x.dtype;
+  s.weights = request.inputs[1].dtype;
   s.steps = x.shape[prim.batchwise ? 1 : 0];
   s.batch = x.shape[prim.batchwise ? 0 : 1];
   s.input = x.shape[2];
@@ -216,6 +231,18 @@ RecurrentShape shape_of(const Recurrent& prim, const SelectRequest& request) {
   return s;
 }
 
+// 8-bit weights come with scales and zero points, and make the layer round x and its state.
+void check_rounded(const RecurrentShape& s, const SelectRequest& request) {
+  const bool scaled = std::all_of(request.inputs.begin() + 8, request.inputs.end(),
+                                  [](const TensorDesc& d) { return d.dtype != DType::none; });
+  if (s.kind == RecurrentKind::lstm && s.dtype == DType::float32 && scaled &&
+      request.inputs[1].dtype == request.inputs[2].dtype) {
+    return;
+  }
+  throw Error(ErrorKind::unsupported,
+              "8-bit weights are those of an LSTM of float32 with scales and zero points");
+}
+
 }  // namespace
 
 Selection select_recurrent(const Recurrent& prim, const SelectRequest& request) {
@@ -227,6 +254,10 @@ Selection select_recurrent(const Recurrent& prim, const SelectRequest& request) 
   }
   auto body = std::make_shared<RecurrentBody>();
   body->shape = shape_of(prim, request);
+  if (body->shape.rounded()) check_rounded(body->shape, request);
+  const auto many = [&](size_t k) { return request.inputs[k].count() > body->shape.directions; };
+  body->w_scales.scale_each = many(8), body->w_scales.zero_each = many(9);
+  body->r_scales.scale_each = many(10), body->r_scales.zero_each = many(11);
   const size_t bytes = recurrent_packed_bytes(body->shape);
   body->packed_bytes = (bytes + 63) / 64 * 64;
   Selection selection;
@@ -244,7 +275,7 @@ Selection select_recurrent(const Recurrent& prim, const SelectRequest& request) 
     selection.workspace += body->packed_bytes;
     selection.reason = "weights are computed: packed on each run";
   }
-  selection.rung = "packed gemm";
+  selection.rung = body->shape.rounded() ? "packed gemm s8" : "packed gemm";
   selection.steps.push_back({StepKind::launch, std::move(body)});
   return selection;
 }

@@ -91,6 +91,21 @@ void check_shapes(const params::Recurrent& p, int64_t gates, const SelectRequest
   expect(request, 7, {d, 3 * n}, "P");
 }
 
+// Of 8-bit weights: w's scale and zero point behind the eight operands of every layer, then r's.
+void bind_scales(LaunchBuilder<params::Recurrent>& launch, const SelectRequest& request) {
+  if (request.inputs.size() < 12) {
+    throw Error(ErrorKind::model, "8-bit weights of a recurrent layer have no scales");
+  }
+  params::Recurrent& p = launch.params;
+  for (int k = 0; k < 2; ++k) {
+    const size_t scale = size_t(8 + 2 * k), zero = scale + 1;
+    launch.bind(p.scale[k], Source::operand(scale));
+    launch.bind(p.zero[k], Source::operand(zero));
+    p.scale_each[k] = request.inputs[scale].count() > p.directions;
+    p.zero_each[k] = request.inputs[zero].count() > p.directions;
+  }
+}
+
 }  // namespace
 
 Selection select_recurrent(const Recurrent& prim, const SelectRequest& request,
@@ -131,6 +146,8 @@ Selection select_recurrent(const Recurrent& prim, const SelectRequest& request,
     if (k == 4) bind(p.lengths, k);
     else bind(*inputs[k], k);
   }
+  const bool rounded = size_of(request.inputs[1].dtype) == 1;
+  if (rounded) bind_scales(launch, request);
   bind(p.y, request.inputs.size());
   bind(p.y_h, request.inputs.size() + 1);
   bind(p.y_c, request.inputs.size() + 2);
@@ -138,12 +155,16 @@ Selection select_recurrent(const Recurrent& prim, const SelectRequest& request,
   launch.bind(p.fault, Source::fault());
   const int block = p.hidden <= 64 ? 256 : 1024;
   KernelSpec kernel{"kernels/recurrent.cu", "recurrent",
-                    {define("RLX_T", storage_name(x.dtype)), define("RLX_KIND", int64_t(prim.kind)),
+                    {define("RLX_T", storage_name(x.dtype)),
+                     define("RLX_W", storage_name(request.inputs[1].dtype)),
+                     define("RLX_KIND", int64_t(prim.kind)),
                      define("RLX_LINEAR_BEFORE_RESET", prim.linear_before_reset),
                      define("RLX_BLOCK", block)},
                     {}};
   const int64_t rows = p.batch * p.directions;
-  return one_step("a block for each row", launch.finish(tools.jit.get(kernel),
+  // Rounding the state would need the range of the whole batch between two steps.
+  const std::string rounding = rounded ? "; x and the state are not rounded" : "";
+  return one_step("a block for each row" + rounding, launch.finish(tools.jit.get(kernel),
                                                         blocks_of(rows, block)),
                   size_t(rows * (gates + 4) * p.hidden) * size_of(x.dtype));
 }

@@ -287,7 +287,9 @@ class Random:
 class Recurrent:
     """x, w, r, b, sequence_lens, initial_h, initial_c, p -> y, y_h, y_c: lstm, gru, rnn as ONNX.
 
-    direction: forward, reverse, bidirectional.
+    direction: forward, reverse, bidirectional. Integer w and r of an lstm come with w_scale,
+    w_zero, r_scale, r_zero behind p, [directions, 1 or gates]. x, and the state before each step,
+    are then rounded to uint8 by their ranges, as DynamicQuantizeLinear does.
     """
 
     kind: str

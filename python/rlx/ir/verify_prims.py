@@ -249,6 +249,9 @@ def _check_random(p: Random, x, y) -> None:
 def _check_recurrent(p: Recurrent, x, y) -> None:
     for v in x[:3]:
         _rank(v, 3)
+    scales = x[8:]
+    require(any(v is not None for v in scales) == (not x[1].dtype.is_float),
+            "integer weights, and no others, have scales")
     require(p.hidden_size > 0, "hidden_size must be positive")
 
 

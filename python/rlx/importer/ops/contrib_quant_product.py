@@ -182,24 +182,21 @@ def dynamic_quantize_lstm(b, x, w, r, bias=None, sequence_lens=None, initial_h=N
                           activation_beta: Floats = None, activations: Texts = None,
                           clip: float | None = None, direction: recurrent.Direction = "forward",
                           hidden_size: int | None = None, input_forget: int = 0):
-    """An LSTM over the dequantised weights: rounding x and h on the way would only add error."""
+    """An LSTM that rounds x, and the state before each step, to uint8 by their own ranges."""
     needed(W_scale=w_scale, W_zero_point=w_zero, R_scale=r_scale, R_zero_point=r_zero)
-    return recurrent.lstm(
-        b, x, _gates(b, w, w_scale, w_zero), _gates(b, r, r_scale, r_zero), bias, sequence_lens,
-        initial_h, initial_c, p, activation_alpha=activation_alpha,
-        activation_beta=activation_beta, activations=activations, clip=clip, direction=direction,
-        hidden_size=hidden_size, input_forget=input_forget)
+    for v, what in ((x, "X"), (w, "W"), (r, "R")):
+        rank_is(v, 3, what)
+    return recurrent.layer(
+        b, "lstm", (x, *(b.transpose(v, (0, 2, 1)) for v in (w, r)), bias, sequence_lens,
+                    initial_h, initial_c, p),
+        hidden_size, direction, activations, activation_alpha, activation_beta, clip, 0,
+        tuple(_by_direction(b, v) for v in (w_scale, w_zero, r_scale, r_zero)),
+        input_forget=bool(input_forget))
 
 
-def _gates(b, w: Value, scale: Value, zero: Value) -> Value:
-    """[directions, K, gates] integers as the float [directions, gates, K] of LSTM."""
-    rank_is(w, 3, "the weights")
-
-    def spread(v: Value) -> Value:  # one for each direction, or for each of its gates
-        if v.rank not in (1, 2):
-            raise ModelError("scales and zero points of weights have one or two axes",
-                             got=str(v.type))
-        return b.unsqueeze(v, (1, 2) if v.rank == 1 else (1,))
-
-    ints = b.scalar("sub", b.cast(w, DType.INT32), b.cast(spread(zero), DType.INT32))
-    return b.transpose(b.scalar("mul", b.cast(ints, DType.FLOAT32), spread(scale)), (0, 2, 1))
+def _by_direction(b, v: Value) -> Value:
+    """A scale or zero point for each direction, or for each of its gates, with two axes."""
+    if v.rank not in (1, 2):
+        raise ModelError("scales and zero points of weights have one or two axes",
+                         got=str(v.type))
+    return b.unsqueeze(v, (1,)) if v.rank == 1 else v

@@ -12,8 +12,9 @@ from rlx.ir.build import Recurrent, as_int
 Direction = Literal["forward", "reverse", "bidirectional"]
 
 
-def _recurrent(b, kind: str, tensors, hidden_size, direction, activations, alpha, beta, clip,
-               layout, **more):
+def layer(b, kind: str, tensors, hidden_size, direction, activations, alpha, beta, clip, layout,
+          scales=(), **more):
+    """One of the layers; scales of integer weights, see ir/prims.py."""
     x, w, r, bias, lens, h, c, p = tensors
     for v, what in ((x, "X"), (w, "W"), (r, "R")):
         rank_is(v, 3, what)
@@ -24,7 +25,7 @@ def _recurrent(b, kind: str, tensors, hidden_size, direction, activations, alpha
     in_range("layout", layout, 0, 1)
     prim = Recurrent(kind, hidden, direction, tuple(activations or ()), tuple(alpha or ()),
                      tuple(beta or ()), clip or 0.0, batchwise=bool(layout), **more)
-    return b.recurrent(prim, x, w, r, bias, lens, h, c, p)
+    return b.recurrent(prim, x, w, r, bias, lens, h, c, p, scales)
 
 
 @op("LSTM", since=1)
@@ -33,9 +34,9 @@ def lstm(b, x, w, r, bias=None, sequence_lens=None, initial_h=None, initial_c=No
          activations: Texts = None, clip: float | None = None, direction: Direction = "forward",
          hidden_size: int | None = None, input_forget: int = 0, layout: int = 0,
          output_sequence: int = 0):
-    return _recurrent(b, "lstm", (x, w, r, bias, sequence_lens, initial_h, initial_c, p),
-                      hidden_size, direction, activations, activation_alpha, activation_beta,
-                      clip, layout, input_forget=bool(input_forget))
+    return layer(b, "lstm", (x, w, r, bias, sequence_lens, initial_h, initial_c, p),
+                 hidden_size, direction, activations, activation_alpha, activation_beta,
+                 clip, layout, input_forget=bool(input_forget))
 
 
 @op("GRU", since=1)
@@ -44,9 +45,9 @@ def gru(b, x, w, r, bias=None, sequence_lens=None, initial_h=None, *,
         activations: Texts = None, clip: float | None = None, direction: Direction = "forward",
         hidden_size: int | None = None, layout: int = 0, linear_before_reset: int = 0,
         output_sequence: int = 0):
-    return _recurrent(b, "gru", (x, w, r, bias, sequence_lens, initial_h, None, None),
-                      hidden_size, direction, activations, activation_alpha, activation_beta,
-                      clip, layout, linear_before_reset=bool(linear_before_reset))[:2]
+    return layer(b, "gru", (x, w, r, bias, sequence_lens, initial_h, None, None),
+                 hidden_size, direction, activations, activation_alpha, activation_beta,
+                 clip, layout, linear_before_reset=bool(linear_before_reset))[:2]
 
 
 @op("RNN", since=1)
@@ -55,6 +56,6 @@ def rnn(b, x, w, r, bias=None, sequence_lens=None, initial_h=None, *,
         activations: Texts = ("Tanh", "Tanh"), clip: float | None = None,
         direction: Direction = "forward", hidden_size: int | None = None, layout: int = 0,
         output_sequence: int = 0):
-    return _recurrent(b, "rnn", (x, w, r, bias, sequence_lens, initial_h, None, None),
-                      hidden_size, direction, activations, activation_alpha, activation_beta,
-                      clip, layout)[:2]
+    return layer(b, "rnn", (x, w, r, bias, sequence_lens, initial_h, None, None),
+                 hidden_size, direction, activations, activation_alpha, activation_beta,
+                 clip, layout)[:2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rlx.errors import ModelError, UnsupportedError
 from rlx.ir.builders.core import CoreBuilder
-from rlx.ir.expr import Number, apply
+from rlx.ir.expr import Number, apply, as_int
 from rlx.ir.graph import Value
 from rlx.ir.prims import (
     Attention, Conv, Cumulate, MatMul, Norm, Pool, Recurrent, Reduce, Region, Softmax,
@@ -127,8 +127,9 @@ class ComputeBuilder(CoreBuilder):
         return self.node(prim, [q, k, v, *extras], [TensorType(q.dtype, by_layout[layouts[3]])])[0]
 
     def recurrent(self, prim: Recurrent, x: Value, w: Value, r: Value, b=None, sequence_lens=None,
-                  initial_h=None, initial_c=None, p=None) -> list[Value | None]:
-        """ONNX LSTM, GRU or RNN -> [y, y_h, y_c or None]."""
+                  initial_h=None, initial_c=None, p=None,
+                  scales: tuple[Value, ...] = ()) -> list[Value | None]:
+        """ONNX LSTM, GRU or RNN -> [y, y_h, y_c or None]; scales: see ir/prims.py."""
         directions = 2 if prim.direction == "bidirectional" else 1
         steps, batch = (x.shape[1], x.shape[0]) if prim.batchwise else (x.shape[0], x.shape[1])
         h = prim.hidden_size
@@ -142,10 +143,12 @@ class ComputeBuilder(CoreBuilder):
         for name, (v, shape) in operands.items():
             if v is not None:
                 self._has_shape(name, v, shape)
+        for v in scales:
+            self._has_shape("scales", v, (directions, 1 if as_int(v.shape[-1]) == 1 else gates))
         types = [TensorType(x.dtype, y), TensorType(x.dtype, state), None]
         if prim.kind == "lstm":
             types[2] = TensorType(x.dtype, state)
-        return self.node(prim, [x, w, r, b, sequence_lens, initial_h, initial_c, p], types)
+        return self.node(prim, [x, w, r, b, sequence_lens, initial_h, initial_c, p, *scales], types)
 
     def _has_shape(self, name: str, v: Value, shape: tuple[Number, ...]) -> None:
         self.has_rank(v, len(shape), name)

@@ -31,9 +31,13 @@ _DEFAULTS = {"lstm": ("Sigmoid", "Tanh", "Tanh"), "gru": ("Sigmoid", "Tanh"), "r
 
 def recurrent(prim: Recurrent, inputs, types, value_of) -> list[np.ndarray | None]:
     """y, y_h and y_c over all directions."""
-    x, w, r, b, lens, h0, c0, p = (
+    x, w, r, b, lens, h0, c0, p, ws, wz, rs, rz = (
         v if v is None or k == 4 else v.astype(np.float64)
-        for k, v in enumerate((*inputs, *[None] * 5)[:8]))
+        for k, v in enumerate((*inputs, *[None] * 9)[:12]))
+    near = (lambda v, rows: v) if ws is None else _rounded
+    if ws is not None:
+        w, r = (w - wz[..., None]) * ws[..., None], (r - rz[..., None]) * rs[..., None]
+        x = near(x, slice(None))
     if prim.batchwise:
         x = x.swapaxes(0, 1)
         h0, c0 = (v if v is None else v.swapaxes(0, 1) for v in (h0, c0))
@@ -44,12 +48,21 @@ def recurrent(prim: Recurrent, inputs, types, value_of) -> list[np.ndarray | Non
     results = []
     for d, back in enumerate(backward[prim.direction]):
         own = [None if v is None else v[d] for v in (w, r, b, h0, c0, p)]
-        results.append(_direction(prim, x, lens, back, functions[d], *own))
+        results.append(_direction(prim, x, lens, back, functions[d], near, *own))
     y = np.stack([s for s, _, _ in results], 1)
     h, c = (np.stack([s[k] for s in results], 0) for k in (1, 2))
     if prim.batchwise:
         y, h, c = y.transpose(2, 0, 1, 3), h.swapaxes(0, 1), c.swapaxes(0, 1)
     return [None if t is None else store(v, t.dtype) for v, t in zip((y, h, c), types)]
+
+
+def _rounded(x: np.ndarray, rows) -> np.ndarray:
+    """x as uint8 by the range of some rows stands for it, by DynamicQuantizeLinear's text."""
+    low, high = (np.float32(f(x[rows], initial=0.0)) for f in (np.min, np.max))
+    scale = (high - low) / np.float32(255) or np.float32(1)
+    zero = np.clip(np.rint(-low / scale), 0, 255)
+    levels = np.clip(np.rint(x.astype(np.float32) / scale) + zero, 0, 255)
+    return (levels.astype(np.float64) - zero) * np.float64(scale)
 
 
 def _activations(prim: Recurrent, directions: int):
@@ -73,7 +86,7 @@ def _clipped(function, alpha, beta, clip: float):
     return activation
 
 
-def _direction(prim: Recurrent, x, lens, back: bool, functions, w, r, b, h, c, p):
+def _direction(prim: Recurrent, x, lens, back: bool, functions, near, w, r, b, h, c, p):
     """(y of every step, last h, last c); behind its length a row keeps its state and gives 0."""
     steps, batch, _ = x.shape
     size = prim.hidden_size
@@ -87,7 +100,8 @@ def _direction(prim: Recurrent, x, lens, back: bool, functions, w, r, b, h, c, p
     for t in range(steps):
         at = np.where(t < lens, lens - 1 - t if back else t, t)
         live = (t < lens)[:, None]
-        new_h, new_c = _CELLS[prim.kind](prim, x[at, rows], h, c, w, r, b, p, functions)
+        state = near(h, t < lens)
+        new_h, new_c = _CELLS[prim.kind](prim, x[at, rows], state, c, w, r, b, p, functions)
         h, c = np.where(live, new_h, h), np.where(live, new_c, c)
         y[at, rows] = np.where(live, h, 0.0)
     return y, h, c

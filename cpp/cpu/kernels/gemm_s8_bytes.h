@@ -1,0 +1,57 @@
+// 8-bit products on bytes: for constant B whose weights are small enough, as most trained ones are.
+//
+// AVX2 multiplies unsigned by signed bytes and adds the products of two neighbours in 16 bits,
+// where they saturate. They cannot while the weights that meet in one 16-bit sum have magnitudes
+// of at most 128 together (255 * 128 < 2^15). Packing sees to that: two such sums are added before
+// they are widened, so four weights share 128; what is beyond goes to further steps of the same
+// panel. A matrix that would need many of them stays in the layout of gemm_s8_kernels.h.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/kernels/gemm_s8.h"
+#include "cpu/kernels/gemm_s8_kernels.h"
+
+namespace rlx::cpu {
+
+// In front of every packed matrix.
+struct S8Header {
+  int32_t bytes = 0;  // whether the layout is that of this file
+  int32_t unused[15] = {};
+};
+
+// A step is 8 rows of B for the columns of a panel: two runs of four rows, each column's four
+// bytes side by side. Behind a panel's steps lie those of what was too large, then their count
+// and the rows at which they start.
+struct S8BytesLayout {
+  int64_t steps, spare, width, panels;
+  S8BytesLayout(int64_t k, int64_t n, int64_t panel_width)
+      : steps((k + 7) / 8), spare(steps / 8 + 1), width(panel_width),
+        panels((n + panel_width - 1) / panel_width) {}
+  int64_t step_bytes() const { return 8 * width; }
+  int64_t list_at() const { return (steps + spare) * step_bytes(); }
+  int64_t panel_bytes() const { return list_at() + ((spare + 1) * 4 + 63) / 64 * 64; }
+  int64_t sums_bytes() const { return panels * width * 4; }  // of columns, before the panels
+  int64_t bytes() const { return sums_bytes() + panels * panel_bytes(); }
+};
+
+// Packs B as s8_pack_columns takes it, behind the header. False: too many weights are too large.
+bool s8_pack_bytes(bool b_signed, const int8_t* b, int64_t ldb, bool trans, int64_t k, int64_t n,
+                   const S8BytesLayout& layout, int8_t* to, int threads);
+
+// One task's part of a product by a matrix in this layout.
+struct S8BytesTask {
+  const GemmS8Call& call;
+  const S8Kernels& kernels;
+  const int8_t* b;  // behind the header
+  const char *a_zero, *b_zero;
+  int64_t a_offset, item;
+  int32_t* c;  // null: sums only pass by
+  void* workspace;
+  int64_t first_row, end_row, first_col, end_col;
+};
+
+int64_t s8_bytes_workspace(const GemmS8Call& call, const S8Kernels& kernels);
+void s8_bytes_run(const S8BytesTask& task);
+
+}  // namespace rlx::cpu
