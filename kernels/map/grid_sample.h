@@ -9,13 +9,13 @@ namespace rlx::map {
 
 inline constexpr int grid_channels = 16;  // channels of an item
 
-// The taps of all channels at entry `batch * places + place` of the grid.
+// The taps of all channels at entry `batch * places + place` of the grid. `rank` and `padding` are
+// p's: a caller that gives them as constants gets code for those alone.
 template <int points, class W, int most>
-RLX_FN void grid_taps(const params::Map& p, long long entry, scalar::Taps<W, most>& taps) {
+RLX_FN void grid_taps(const params::Map& p, long long entry, int rank, scalar::Padding padding,
+                      scalar::Taps<W, most>& taps) {
   const params::MapOperand &x = p.operands[0], &grid = p.operands[1];
-  const auto padding = scalar::Padding(p.ints[1]);
   const bool align_corners = p.ints[2] != 0;
-  const int rank = x.rank - 2;
   taps.count = 1;
   taps.offset[0] = 0;
   taps.weight[0] = 1;
@@ -45,7 +45,8 @@ RLX_FN void grid_interpolate(const params::Map& p, long long item) {
   const long long place = item % places, block = item / places % blocks;
   const long long batch = item / places / blocks;
   scalar::Taps<ComputeOf<T>, most> taps;
-  grid_taps<points>(p, batch * places + place, taps);
+  const auto padding = scalar::Padding(p.ints[1]);
+  grid_taps<points>(p, batch * places + place, x.rank - 2, padding, taps);
   const long long first = batch * channels + block * grid_channels;
   const T* plane = static_cast<const T*>(x.data) + first * image;
   T* to = static_cast<T*>(y.data) + first * places + place;

@@ -33,13 +33,17 @@ void grid_items(const params::Map& p, int64_t begin, int64_t end) {
   const params::MapOperand &x = p.operands[0], &y = p.operands[2];
   const int64_t image = map::grid_extent(x), places = map::grid_extent(y), channels = x.shape[1];
   const int64_t blocks = (channels + map::grid_channels - 1) / map::grid_channels;
+  const auto padding = scalar::Padding(p.ints[1]);
+  const bool usual = x.rank == 4 && padding == scalar::Padding::zeros;
   scalar::Taps<ComputeOf<T>, most> taps[tile];
   while (begin < end) {
     const int64_t row = begin / places, place = begin % places;
     const int64_t batch = row / blocks, first = row % blocks * map::grid_channels;
     const int64_t n = std::min({tile, end - begin, places - place});
     for (int64_t i = 0; i < n; ++i) {
-      map::grid_taps<points>(p, batch * places + place + i, taps[i]);
+      const int64_t entry = batch * places + place + i;
+      if (usual) map::grid_taps<points>(p, entry, 2, scalar::Padding::zeros, taps[i]);
+      else map::grid_taps<points>(p, entry, x.rank - 2, padding, taps[i]);
     }
     const int64_t last = std::min<int64_t>(first + map::grid_channels, channels);
     for (int64_t c = batch * channels + first; c < batch * channels + last; ++c) {
