@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "bindings/interpreter_lock.h"
 #include "core/error.h"
 #include "exec/numbers.h"
 
@@ -48,7 +49,7 @@ void ArraySink::long_work() {
 
 void ArraySink::take_gil() {
   if (!thread_) return;
-  PyEval_RestoreThread(thread_);
+  take_lock(thread_);
   thread_ = nullptr;
 }
 

@@ -3,6 +3,7 @@
 
 #include <pybind11/stl.h>
 
+#include "bindings/interpreter_lock.h"
 #include "core/env.h"
 #include "cuda/api/driver.h"
 #include "cuda/api/loader.h"
@@ -70,7 +71,7 @@ py::bytes compile_kernel(const std::string& file, const std::string& entry,
   for (const auto& [name, text] : generated) spec.generated.push_back({name, text});
   std::vector<std::byte> image;
   {
-    const py::gil_scoped_release released;
+    const Unlocked unlocked;
     image = cuda::compile_kernel(spec, capability);
   }
   return {reinterpret_cast<const char*>(image.data()), image.size()};

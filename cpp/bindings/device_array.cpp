@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "bindings/dlpack.h"
+#include "bindings/interpreter_lock.h"
 #include "core/error.h"
 #include "cuda/device.h"
 
@@ -75,7 +76,7 @@ py::object to_numpy(const DeviceArray& array) {
   const auto host = py::reinterpret_steal<py::object>(new_array(array.dtype, array.shape));
   const size_t bytes = size_t(element_count(array.shape)) * size_of(array.dtype);
   void* to = proxy(host.ptr())->data;
-  const py::gil_scoped_release released;
+  const Unlocked unlocked;
   array.device->copy(to, array.memory.get(), bytes);
   return host;
 }
@@ -105,7 +106,7 @@ void DeviceSink::long_work() {
 }
 
 void DeviceSink::take_gil() {
-  if (thread_) PyEval_RestoreThread(thread_);
+  if (thread_) take_lock(thread_);
   thread_ = nullptr;
 }
 

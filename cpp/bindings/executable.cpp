@@ -3,6 +3,7 @@
 
 #include <pybind11/stl.h>
 
+#include "bindings/interpreter_lock.h"
 #include "bindings/observe.h"
 #include "bindings/register.h"
 #include "bindings/report.h"
@@ -75,7 +76,7 @@ void prepare(PyExecutable& self, py::handle feeds) {
   const auto borrowed = borrow_inputs(self, feeds.ptr(), false, table ? &*table : nullptr);
   std::vector<Input> inputs;
   for (const Borrowed& b : borrowed) inputs.push_back(b.input);
-  const py::gil_scoped_release released;
+  const Unlocked unlocked;
   self.executable.prepare(inputs);
 }
 

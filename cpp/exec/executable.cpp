@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "core/fork.h"
-#include "exec/active.h"
 #include "exec/run.h"
 #include "exec/state.h"
 
@@ -125,13 +124,12 @@ void Executable::notice_fork() {
 void Executable::run(std::span<const Input> inputs, OutputSink& sink, StringTable* strings,
                      State* state, Observer* observer, void* stream) {
   notice_fork();
-  const ActiveRun active(shared_.threads);
   std::optional<State::Use> use;
   if (state) use.emplace(*state);
   const Lease lease(*this, sink);
   const auto& entry = *lease.entry;
   if (entry.queue) entry.queue->use(stream);
-  RunShared run{*entry.arena, entry.queue.get(), lease.entry->random, active.threads(), strings,
+  RunShared run{*entry.arena, entry.queue.get(), lease.entry->random, shared_.threads, strings,
                 state, observer};
   ++shared_.counters.runs;
   Runner(*main_, *lease.entry->context, run, 0, sink).run(inputs);

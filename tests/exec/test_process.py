@@ -108,3 +108,22 @@ def chain_case():
 @pytest.mark.parametrize("case", ["tiny_case", "layers_case", "chain_case"])
 def test_repeated_run_allocates_nothing(case, count_mallocs):
     assert int(count_mallocs(COUNT.format(make=case))) == 0
+
+
+ENDING = """
+import threading, time
+from tests.exec.test_process import batch, layers
+run = layers().run
+def work():
+    while True:
+        run({"x": batch(200)})
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.2)
+print("end", flush=True)
+"""
+
+
+def test_the_process_ends_while_threads_run(fresh_python):
+    for _ in range(3):
+        assert fresh_python(ENDING).stdout == "end\n"
