@@ -82,6 +82,18 @@ def _indices():
     yield Case("scatter rows max", ("scatter", "move"), Scatter("nd", reduction="max"),
                [values((8, 4)), rng.integers(0, 8, (20, 1)), values((20, 4), seed=1)],
                [typed(F32, 8, 4)], in_place=True)
+    # Many updates for each target, whose results are exact in any order: whole numbers.
+    for reduction in ("add", "mul", "min", "max"):
+        for dtype in (F16, F32, F64, I64):
+            updates = np.where(values((40, 3), BOOL, 5), 1, -2 if reduction != "mul" else -1)
+            yield Case(f"scatter tuples {reduction} {dtype.name.lower()}", ("scatter", "move"),
+                       Scatter("nd", reduction=reduction),
+                       [values((5, 3), I8).astype(dtype.numpy), rng.integers(-5, 5, (40, 1)),
+                        updates.astype(dtype.numpy)], [typed(dtype, 5, 3)])
+            yield Case(f"scatter elements {reduction} {dtype.name.lower()}", ("scatter", "move"),
+                       Scatter("elements", 0, reduction),
+                       [values((5, 3), I8).astype(dtype.numpy), rng.integers(-5, 5, (40, 3)),
+                        updates.astype(dtype.numpy)], [typed(dtype, 5, 3)])
 
 
 def _reductions():
