@@ -1,6 +1,7 @@
 """Each rung of products, convolutions and attention on a GPU, forced, against float64."""
 
 import numpy as np
+from onnx import helper
 import pytest
 
 import rlx
