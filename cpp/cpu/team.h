@@ -12,7 +12,8 @@ namespace rlx::cpu {
 int team_share();
 
 // Runs call(body, share) once for each of `shares`, the calling thread included; workers take
-// shares as they come. Inside of a share, and with one share, all are run here in order.
+// shares as they come. Inside of a share, with one share, and when too many loops are open, all
+// are run here in order.
 void run_shares(int shares, void (*call)(const void* body, int share), const void* body);
 
 // Runs f(thread, threads) for each thread of [0, threads), not necessarily side by side.

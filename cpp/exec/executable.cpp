@@ -104,8 +104,8 @@ Executable::Executable(ProgramPtr program, std::shared_ptr<const Device> device,
 
 Executable::~Executable() = default;
 
-// Plans hold library primitives that hang in a forked child, and locks may be held by threads
-// that do not exist here: the child leaves them behind, unfreed, and starts anew.
+// Locks of plans and contexts may be held by threads that do not exist in a forked child: it
+// leaves them behind, unfreed, and starts anew.
 void Executable::notice_fork() {
   const uint64_t now = fork_generation();
   if (generation_ == now) return;

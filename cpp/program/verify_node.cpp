@@ -318,6 +318,11 @@ class NodeCheck {
     operands(3, 12, 0, 3);
     for (size_t k = 0; k < 3; ++k) require(rank(k) == 3, "x, w and r have rank 3");
     require(r.hidden_size > 0, "hidden_size must be positive");
+    if (!is_integer(input(1)->dtype)) return;
+    require(r.kind == RecurrentKind::lstm && input(0)->dtype == DType::float32 &&
+                input(1)->dtype == input(2)->dtype && size_of(input(1)->dtype) == 1,
+            "integer weights are 8-bit ones of a float32 lstm, both of one type");
+    for (size_t k = 8; k < 12; ++k) require(input(k) != nullptr, "integer weights have no scales");
   }
 
   void check(const Fft& f) const {

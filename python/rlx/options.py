@@ -27,7 +27,7 @@ class Options:
     force: a rung (of `rungs(device)`, see Session.explain) to insist on where it applies, or "".
     plan_cache_bytes: bound on cached plans of one Session.
     memory_limit: bytes that a plan's arena may take, 0 for no limit; MemoryLimitError above it.
-    tf32: whether float32 products and convolutions on CUDA may round their operands to TF32.
+    tf32: whether float32 products, convolutions and attention on CUDA may round to TF32.
     mode: how CUDA runs are done: "graph" records and replays them, "stream" launches each time,
         "multistream" is "graph" with independent nodes side by side on several streams.
     streams: how many "multistream" takes.

@@ -15,13 +15,13 @@ const Test once{"team: every share runs once and knows its number", [] {
   for (int threads = 1; threads <= 9; ++threads) {
     for (int round = 0; round < 200; ++round) {
       std::vector<int> runs(size_t(threads), 0);
-      bool numbered = true;
+      std::atomic<bool> numbered{true};
       cpu::parallel(threads, [&](int share, int count) {
         ++runs[size_t(share)];
-        numbered = numbered && count == threads;
+        if (count != threads) numbered = false;
         if (threads > 1 && cpu::team_share() != share) runs[size_t(share)] = 100;
       });
-      check(numbered);
+      check(numbered.load());
       for (int n : runs) check_equal(n, 1);
       check_equal(cpu::team_share(), 0);
     }

@@ -38,7 +38,7 @@ std::vector<int64_t> head_strides(const TensorDesc& t, HeadLayout layout) {
   return {batch, t.strides[first ? 1 : 2], t.strides[first ? 2 : 1], t.strides[3]};
 }
 
-// Whether rows are neighbours that begin aligned.
+// Why cuDNN cannot read it; empty when rows are neighbours that begin aligned.
 std::string layout_refusal(const TensorDesc& t, HeadLayout layout) {
   if (t.count() == 0) return "nothing to attend to";
   const std::vector<int64_t> strides = head_strides(t, layout);

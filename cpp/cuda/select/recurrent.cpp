@@ -93,9 +93,6 @@ void check_shapes(const params::Recurrent& p, int64_t gates, const SelectRequest
 
 // Of 8-bit weights: w's scale and zero point behind the eight operands of every layer, then r's.
 void bind_scales(LaunchBuilder<params::Recurrent>& launch, const SelectRequest& request) {
-  if (request.inputs.size() < 12) {
-    throw Error(ErrorKind::model, "8-bit weights of a recurrent layer have no scales");
-  }
   params::Recurrent& p = launch.params;
   for (int k = 0; k < 2; ++k) {
     const size_t scale = size_t(8 + 2 * k), zero = scale + 1;
@@ -142,12 +139,12 @@ Selection select_recurrent(const Recurrent& prim, const SelectRequest& request,
   };
   const void** inputs[] = {&p.x, &p.w, &p.r, &p.bias, nullptr, &p.initial_h, &p.initial_c,
                            &p.peephole};
-  for (size_t k = 0; k < std::min<size_t>(8, request.inputs.size()); ++k) {
+  for (size_t k = 0; k < 8; ++k) {
     if (k == 4) bind(p.lengths, k);
     else bind(*inputs[k], k);
   }
-  const bool rounded = size_of(request.inputs[1].dtype) == 1;
-  if (rounded) bind_scales(launch, request);
+  const bool bytes = size_of(request.inputs[1].dtype) == 1;
+  if (bytes) bind_scales(launch, request);
   bind(p.y, request.inputs.size());
   bind(p.y_h, request.inputs.size() + 1);
   bind(p.y_c, request.inputs.size() + 2);
@@ -163,7 +160,7 @@ Selection select_recurrent(const Recurrent& prim, const SelectRequest& request,
                     {}};
   const int64_t rows = p.batch * p.directions;
   // Rounding the state would need the range of the whole batch between two steps.
-  const std::string rounding = rounded ? "; x and the state are not rounded" : "";
+  const std::string rounding = bytes ? "; x and the state are not rounded" : "";
   return one_step("a block for each row" + rounding, launch.finish(tools.jit.get(kernel),
                                                         blocks_of(rows, block)),
                   size_t(rows * (gates + 4) * p.hidden) * size_of(x.dtype));

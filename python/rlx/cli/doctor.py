@@ -70,7 +70,7 @@ def _cpuinfo() -> tuple[str, set[str]]:
 
 
 def _build() -> dict[str, Any]:
-    """Facts of the compiled module, and which oneDNN this process has loaded."""
+    """Facts of the compiled module; which oneDNN, with its OpenMP, this process has loaded."""
     from rlx import _core
     facts = dict(_core.build_info())
     with open("/proc/self/maps", encoding="utf-8") as file:

@@ -148,8 +148,8 @@ def interleaved(runners: dict[str, Runner], seconds: float, runs: int | None,
     return {name: np.array(times[:runs]) for name, times in taken.items()}
 
 
-TURN = 0.05    # seconds of one peer before the next has its turn
-PAUSE = 0.01
+TURN = 0.1     # seconds of one peer before the next has its turn
+PAUSE = 0.1    # onnxruntime's threads spin for 80 ms after a run
 LEAST = 5      # runs of each, however slow
 WARM = 0.3     # seconds of warming up, at least two runs
 

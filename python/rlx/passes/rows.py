@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rlx.ir.expr import as_int
 from rlx.ir.graph import Alias, Graph, Node, Value
 from rlx.ir.prims import Access, AxisMap, MatMul, Region
-from rlx.ir.expr import as_int
 from rlx.ir.types import TensorType
 from rlx.passes.children import for_each_graph
 from rlx.passes.match import Uses, symbol_values

@@ -182,7 +182,11 @@ def dynamic_quantize_lstm(b, x, w, r, bias=None, sequence_lens=None, initial_h=N
                           activation_beta: Floats = None, activations: Texts = None,
                           clip: float | None = None, direction: recurrent.Direction = "forward",
                           hidden_size: int | None = None, input_forget: int = 0):
-    """An LSTM that rounds x, and the state before each step, to uint8 by their own ranges."""
+    """An LSTM that rounds x, and the state before each step, to uint8 by their own ranges.
+
+    The range of the state is that of the rows that go on: what stands behind the end of a shorter
+    sequence changes nothing. CUDA multiplies x and the state unrounded.
+    """
     needed(W_scale=w_scale, W_zero_point=w_zero, R_scale=r_scale, R_zero_point=r_zero)
     for v, what in ((x, "X"), (w, "W"), (r, "R")):
         rank_is(v, 3, what)
