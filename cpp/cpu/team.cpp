@@ -196,7 +196,8 @@ class Team {
 // Never destroyed: workers may look at it until the process is gone.
 std::atomic<Team*> team{new Team};
 
-// The workers of the parent do not exist in a child, which hires its own.
+// The workers of the parent do not exist in a child, which hires its own. Not by comparing
+// fork_generation(): here nothing can run before the child's team is there.
 const int registered = pthread_atfork(nullptr, nullptr, [] { team.store(new Team); });
 
 }  // namespace

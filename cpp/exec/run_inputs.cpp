@@ -56,7 +56,7 @@ void Runner::bind_inputs(std::span<const Input> inputs) {
     throw Error(ErrorKind::internal, "wrong number of inputs");
   }
   context_.key.clear();
-  context_.key.push_back(shared_.threads * 2 + (shared_.state != nullptr));
+  context_.key.push_back(shared_.state != nullptr);
   for (size_t i = 0; i < inputs.size(); ++i) check_input(i, inputs[i]);
   std::vector<Tensor> copies;
   std::vector<Input> read;

@@ -7,7 +7,8 @@
 namespace rlx {
 namespace {
 
-// Vector loads of readers begin at such addresses, relative to the value's own.
+// Vector loads of readers begin at such addresses, relative to the value's own; the pass siblings
+// counts on it (ALIGNMENT there).
 constexpr int64_t view_alignment = 16;
 
 bool takes_strides(const Prim& prim, size_t slot) {
@@ -81,13 +82,10 @@ Tensor gathered(const Tensor& source, const Dims& shape, const Dims& strides) {
 }
 
 Views::Views(const Facts& facts, size_t stage, Numbers numbers)
-    : facts_(&facts), stage_(stage), numbers_(numbers) {
+    : facts_(facts), stage_(stage), numbers_(numbers) {
   const std::vector<Node>& nodes = facts.segment(stage)->nodes;
-  if (std::ranges::none_of(nodes, [](const Node& node) {
-        return std::holds_alternative<Attention>(node.prim);
-      })) {
-    return;
-  }
+  const auto reads_views = [](const Node& node) { return takes_strides(node.prim, 0); };
+  if (std::ranges::none_of(nodes, reads_views)) return;
   std::vector<std::vector<Reader>> readers(facts.root.size());
   for (size_t t = 0; t < nodes.size(); ++t) {
     for (size_t slot = 0; slot < nodes[t].inputs.size(); ++slot) {
@@ -113,12 +111,12 @@ Views::Views(const Facts& facts, size_t stage, Numbers numbers)
 
 std::optional<View> Views::of(ValueId v) const {
   if (v < 0 || maker_.empty()) return std::nullopt;
-  const ValueId root = facts_->root[size_t(v)];
+  const ValueId root = facts_.root[size_t(v)];
   if (maker_[size_t(root)] < 0) return std::nullopt;
   View view = *made_[size_t(maker_[size_t(root)])];
   if (v == root) return view;
   const std::optional<Dims> strides = reshaped_strides(
-      dims_of(facts_->value(root), numbers_), view.strides, dims_of(facts_->value(v), numbers_));
+      dims_of(facts_.value(root), numbers_), view.strides, dims_of(facts_.value(v), numbers_));
   if (!strides) return std::nullopt;
   view.strides = *strides;
   return view;
@@ -128,31 +126,31 @@ std::optional<View> Views::of(ValueId v) const {
 // readers within the segment.
 bool Views::may_be_view(const Node& node) const {
   const auto inside = [&](ValueId root) {
-    return facts_->defined_in[size_t(root)] == int32_t(stage_) &&
-           facts_->direct_output[size_t(root)] < 0 && facts_->state_of[size_t(root)] < 0;
+    return facts_.defined_in[size_t(root)] == int32_t(stage_) &&
+           facts_.direct_output[size_t(root)] < 0 && facts_.state_of[size_t(root)] < 0;
   };
-  if (!plain_move(node) || facts_->depends_on_capacity(node)) return false;
-  const ValueId x = facts_->root[size_t(node.inputs[0])], y = node.outputs[0];
-  return inside(x) && inside(y) && facts_->last_read_in[size_t(y)] <= int32_t(stage_);
+  if (!plain_move(node) || facts_.depends_on_capacity(node)) return false;
+  const ValueId x = facts_.root[size_t(node.inputs[0])], y = node.outputs[0];
+  return inside(x) && inside(y) && facts_.last_read_in[size_t(y)] <= int32_t(stage_);
 }
 
 bool Views::all_take_strides(const std::vector<Reader>& readers,
                              const std::vector<bool>& candidates) const {
-  const std::vector<Node>& nodes = facts_->segment(stage_)->nodes;
+  const std::vector<Node>& nodes = facts_.segment(stage_)->nodes;
   return !readers.empty() && std::ranges::all_of(readers, [&](const Reader& r) {
     if (candidates[r.node]) return true;
     return takes_strides(nodes[r.node].prim, r.slot) &&
-           !facts_->depends_on_capacity(nodes[r.node]);
+           !facts_.depends_on_capacity(nodes[r.node]);
   });
 }
 
 std::optional<View> Views::view_of(const Node& node) const {
   const MovePart& part = plain_move(node)->parts[0];
   const ValueId x = node.inputs[0];
-  const Dims shape = dims_of(facts_->value(x), numbers_);
-  const Dims result = dims_of(facts_->value(node.outputs[0]), numbers_);
+  const Dims shape = dims_of(facts_.value(x), numbers_);
+  const Dims result = dims_of(facts_.value(node.outputs[0]), numbers_);
   const std::optional<View> under = of(x);
-  View view = under ? *under : View{facts_->root[size_t(x)], row_major(shape), 0};
+  View view = under ? *under : View{facts_.root[size_t(x)], row_major(shape), 0};
   Dims strides;
   for (size_t k = 0; k < part.perm.size(); ++k) {
     const size_t axis = size_t(part.perm[k]);
@@ -175,12 +173,12 @@ std::optional<View> Views::view_of(const Node& node) const {
 
 // Whether each reader can be told: rows of neighbours that begin aligned.
 bool Views::suits(const View& view, const Node& move, const std::vector<Reader>& readers) const {
-  const Value& value = facts_->value(move.outputs[0]);
+  const Value& value = facts_.value(move.outputs[0]);
   const auto size = int64_t(size_of(value.dtype));
-  const std::vector<Node>& nodes = facts_->segment(stage_)->nodes;
+  const std::vector<Node>& nodes = facts_.segment(stage_)->nodes;
   const Dims shape = dims_of(value, numbers_);
   return std::ranges::all_of(readers, [&](const Reader& r) {
-    const Dims seen = dims_of(facts_->value(r.value), numbers_);
+    const Dims seen = dims_of(facts_.value(r.value), numbers_);
     const std::optional<Dims> strides = reshaped_strides(shape, view.strides, seen);
     if (!strides) return false;
     if (std::holds_alternative<Move>(nodes[r.node].prim)) return true;

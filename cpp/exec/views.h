@@ -13,7 +13,6 @@ namespace rlx {
 
 class Views {
  public:
-  Views() = default;
   Views(const Facts& facts, size_t stage, Numbers numbers);
 
   // Node t's output among the elements of another value; null when it is computed.
@@ -35,8 +34,8 @@ class Views {
   std::optional<View> view_of(const Node& move) const;
   bool suits(const View& view, const Node& move, const std::vector<Reader>& readers) const;
 
-  const Facts* facts_ = nullptr;
-  size_t stage_ = 0;
+  const Facts& facts_;
+  size_t stage_;
   Numbers numbers_;
   std::vector<std::optional<View>> made_;  // of each node
   std::vector<int32_t> maker_;             // of each root: the node whose view it is, or -1

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/divide.h"
 #include "core/dtype.h"
 
 namespace rlx::cpu {
@@ -30,7 +31,8 @@ struct ScoreHook {
 };
 
 constexpr int64_t key_block = 128;
-constexpr int64_t attention_rows = 24;  // whose scores are kept: a multiple of the tile's 6
+constexpr int64_t attention_tile = 6;   // rows of the micro kernel
+constexpr int64_t attention_rows = 4 * attention_tile;  // whose scores are kept
 
 // The rows of all query heads that share a key/value head.
 inline int64_t query_rows(const AttentionShape& s) { return s.heads / s.kv_heads * s.queries; }
@@ -39,7 +41,7 @@ inline int64_t query_rows(const AttentionShape& s) { return s.heads / s.kv_heads
 void divide_attention(AttentionShape& shape, int threads);
 
 inline int64_t tasks_of_head(const AttentionShape& s) {
-  return (query_rows(s) + s.task_rows - 1) / s.task_rows;
+  return ceil_div(query_rows(s), s.task_rows);
 }
 inline int64_t attention_tasks(const AttentionShape& s) {
   return s.batch * s.kv_heads * tasks_of_head(s);

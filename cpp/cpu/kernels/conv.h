@@ -24,6 +24,14 @@ struct ConvGeometry {
   int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
   int64_t in_pixels() const { return in[0] * in[1] * in[2]; }
   int64_t out_pixels() const { return out[0] * out[1] * out[2]; }
+  // Whether each output pixel is a product of the input pixel at its place.
+  bool pointwise() const {
+    for (int axis = 0; axis < 3; ++axis) {
+      if (kernel[axis] != 1 || stride[axis] != 1 || pad[axis] != 0) return false;
+      if (in[axis] != out[axis]) return false;
+    }
+    return true;
+  }
 };
 
 // The taps of one output coordinate along one axis that read the input: tap + i * tap_step reads

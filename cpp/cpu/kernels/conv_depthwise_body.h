@@ -39,13 +39,13 @@ template <class X, class Sum, int lanes>
 
 template <class Y, class V, int lanes>
 [[gnu::always_inline]] static inline void store(Y* to, V sums) {
-  for (int l = 0; l < lanes; ++l) {
-    if constexpr (std::is_same_v<Y, Float16>) {
-      to[l].bits = uint16_t(scalar::encode<scalar::Float16, false>(sums[l]));
-    } else if constexpr (std::is_same_v<Y, Bfloat16>) {
-      to[l].bits = uint16_t(scalar::encode<scalar::BFloat16, false>(sums[l]));
-    } else {
-      to[l] = sums[l];
+  if constexpr (!std::is_same_v<Y, Float16> && !std::is_same_v<Y, Bfloat16>) {
+    *reinterpret_cast<typename VectorOf<Y, lanes * int(sizeof(Y))>::unaligned*>(to) = sums;
+  } else {
+    constexpr bool is_f16 = std::is_same_v<Y, Float16>;
+    using Format = std::conditional_t<is_f16, scalar::Float16, scalar::BFloat16>;
+    for (int l = 0; l < lanes; ++l) {
+      to[l].bits = uint16_t(scalar::encode<Format, false>(sums[l]));
     }
   }
 }

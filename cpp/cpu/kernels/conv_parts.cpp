@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/divide.h"
+
 namespace rlx::cpu {
 namespace {
 
@@ -12,16 +14,6 @@ constexpr int64_t least_work = 256 * 1024;
 // A part of this many takes about a millisecond: larger ones are cut further, so that a thread
 // which others keep from its core holds up less.
 constexpr int64_t most_work = 16 * 1024 * 1024;
-
-int64_t ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
-
-bool pointwise(const ConvGeometry& g) {
-  for (int axis = 0; axis < 3; ++axis) {
-    if (g.kernel[axis] != 1 || g.stride[axis] != 1 || g.pad[axis] != 0) return false;
-    if (g.in[axis] != g.out[axis]) return false;
-  }
-  return true;
-}
 
 // All pixels of all images as one row: a pointwise convolution does not tell them apart.
 ConvGeometry one_row(ConvGeometry g) {
@@ -34,15 +26,8 @@ ConvGeometry one_row(ConvGeometry g) {
 }
 
 void lay_out_dense(ConvGeometry& g) {
-  const auto dense = [&](ImageStrides& strides, int64_t channels, const int64_t* space) {
-    strides.channel = 1;
-    strides.space[2] = channels;
-    strides.space[1] = strides.space[2] * space[2];
-    strides.space[0] = strides.space[1] * space[1];
-    strides.batch = strides.space[0] * space[0];
-  };
-  dense(g.x, g.in_channels, g.in);
-  dense(g.y, g.out_channels, g.out);
+  g.x = dense_channels_last(g.in_channels, g.in);
+  g.y = dense_channels_last(g.out_channels, g.out);
 }
 
 // Rows [begin, end) of the output along an axis; nothing where they read no input at all.
@@ -51,7 +36,7 @@ std::optional<ConvPart> rows(const ConvGeometry& g, int axis, int64_t begin, int
   const int64_t reach = (g.kernel[axis] - 1) * g.dilation[axis] + 1;
   int64_t first, last, left;  // input rows; padding before them
   if (g.transposed) {
-    first = std::max<int64_t>(0, ceil_div(begin + pad - (reach - 1), stride));
+    first = ceil_div(std::max<int64_t>(0, begin + pad - (reach - 1)), stride);
     last = std::min(g.in[axis], (end - 1 + pad) / stride + 1);
     left = pad + begin - first * stride;
   } else {
@@ -71,7 +56,7 @@ std::optional<ConvPart> rows(const ConvGeometry& g, int axis, int64_t begin, int
 }  // namespace
 
 std::vector<ConvPart> conv_parts(const ConvGeometry& given, int threads) {
-  ConvGeometry g = pointwise(given) ? one_row(given) : given;
+  ConvGeometry g = given.pointwise() ? one_row(given) : given;
   lay_out_dense(g);
   const std::vector<ConvPart> whole{{g, 0, 0}};
   const int64_t pixels = g.batch * (g.transposed ? g.in_pixels() : g.out_pixels());
@@ -90,7 +75,7 @@ std::vector<ConvPart> conv_parts(const ConvGeometry& given, int threads) {
   }
   int axis = 0;
   while (axis < 2 && g.out[axis] == 1) ++axis;
-  const int64_t pieces = std::min((wanted + g.batch - 1) / g.batch, g.out[axis]);
+  const int64_t pieces = std::min(ceil_div(wanted, g.batch), g.out[axis]);
   for (int64_t image = 0; image < g.batch; ++image) {
     for (int64_t k = 0; k < pieces; ++k) {
       auto part = rows(g, axis, g.out[axis] * k / pieces, g.out[axis] * (k + 1) / pieces);

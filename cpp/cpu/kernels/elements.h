@@ -2,6 +2,7 @@
 // ScatterElements have: where each row's elements stand in data.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <type_traits>
@@ -21,6 +22,8 @@ class ElementRows {
 
   // How many parts there are of which no two meet the same element of data.
   int64_t parts() const { return shape_[split_]; }
+  // So many of them are worth another thread.
+  int64_t grain() const { return 1 + (parts() << 14) / std::max<int64_t>(count_, 1); }
 
   // For each row of indices in the parts [begin, end), in order: row(i, at, n), where [i, i + n)
   // of the indices go along the last axis and `at` is where they stand in data but for what

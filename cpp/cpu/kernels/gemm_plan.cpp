@@ -4,12 +4,10 @@
 #include <algorithm>
 
 #include "core/cpuid.h"
+#include "core/divide.h"
 
 namespace rlx::cpu {
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 // Below this many multiplications waking the team costs more than it saves.
 constexpr int64_t inline_work = 128 * 1024;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/cpuid.h"
+#include "core/divide.h"
 #include "cpu/kernels/gemm_plan.h"
 #include "cpu/kernels/gemm_s8_bytes.h"
 #include "cpu/kernels/gemm_s8_kernels.h"
@@ -22,8 +23,6 @@ const S8Kernels& kernels_in_force() {
 #endif
   return s8_kernels_portable;
 }
-
-int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 int32_t value_of(bool is_signed, const void* values, int64_t i) {
   return is_signed ? static_cast<const int8_t*>(values)[i]

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/cpuid.h"
+#include "core/divide.h"
 #include "cpu/kernels/gemm_s8_pack.h"
 #include "cpu/team.h"
 
@@ -15,8 +16,6 @@ namespace {
 
 constexpr int64_t max_width = 16;
 constexpr int budget = 128;  // of the magnitudes that meet in one 16-bit sum
-
-int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 // 8 rows of a panel.
 using Step = int16_t[8][max_width];

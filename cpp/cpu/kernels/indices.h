@@ -16,6 +16,11 @@ struct Indices {
   int64_t operator[](int64_t i) const {
     return narrow ? static_cast<const int32_t*>(data)[i] : static_cast<const int64_t*>(data)[i];
   }
+  // Index i of an axis of n, once checked: counted from the start.
+  int64_t place(int64_t i, int64_t n) const {
+    const int64_t index = (*this)[i];
+    return index < 0 ? index + n : index;
+  }
 };
 
 // i made non-negative for an axis of n; Error(input) when it is out of range.

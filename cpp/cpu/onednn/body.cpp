@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "cpu/kernels/region_loops.h"
+#include "cpu/kernels/widen.h"
 #include "cpu/team.h"
 
 namespace rlx::cpu::onednn {
@@ -162,7 +162,7 @@ Place packed_weight(const SelectRequest& request, int operand, const MemoryDesc&
     operands[size_t(operand)] = const_cast<void*>(constant->data);
     if (stored != DType::float32) {
       widened.resize(size_t(request.inputs[size_t(operand)].count()));
-      load_loop(stored)(widened.data(), constant->data, nullptr, nullptr, int64_t(widened.size()));
+      widen(stored, constant->data, widened.data(), int64_t(widened.size()), request.threads);
       operands[size_t(operand)] = widened.data();
     }
     const RunArgs args{operands.data(), to, nullptr, request.threads, nullptr, nullptr};

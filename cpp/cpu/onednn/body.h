@@ -59,7 +59,7 @@ PrimitiveDesc reorder_desc(const MemoryDesc& from, const MemoryDesc& to);
 
 // A weight in the format that a primitive wants: packed once when it is constant, otherwise by a
 // step that is put in front, into the workspace. `given` describes the operand as it is, in
-// float32; a constant of another float type is widened.
+// float32; a constant of a half type is widened.
 Place packed_weight(const SelectRequest& request, int operand, const MemoryDesc& given,
                     const MemoryDesc& wanted, Selection& selection);
 

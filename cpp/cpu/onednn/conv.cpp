@@ -126,9 +126,7 @@ class PartedConv {
   bool compile(const std::vector<ConvPart>& parts, std::string& refusal) {
     const OneThread one;
     for (const ConvPart& part : parts) {
-      const auto known = std::ranges::find_if(
-          compiled_, [&](const Compiled& c) { return same_shape(c.geometry, part.geometry); });
-      if (known == compiled_.end() && !compile(part.geometry, refusal)) return false;
+      if (!find(part.geometry) && !compile(part.geometry, refusal)) return false;
     }
     return true;
   }
@@ -153,6 +151,13 @@ class PartedConv {
   }
 
  private:
+  const Compiled* find(const ConvGeometry& g) const {
+    for (const Compiled& c : compiled_) {
+      if (same_shape(c.geometry, g)) return &c;
+    }
+    return nullptr;
+  }
+
   // All parts read the weights in the format that the first one asked for.
   bool compile(const ConvGeometry& g, std::string& refusal) {
     const Operand x = image(g, g.x, g.in_channels, g.in), w = weights(g);
@@ -187,8 +192,7 @@ class PartedConv {
 
   PrimitiveBody body(const ConvPart& part, const Place& packed, size_t scratch_at) const {
     const ConvGeometry& g = part.geometry;
-    const Compiled& compiled = *std::ranges::find_if(
-        compiled_, [&](const Compiled& c) { return same_shape(c.geometry, g); });
+    const Compiled& compiled = *find(g);
     const Operand x = image(g, g.x, g.in_channels, g.in);
     const Operand y = image(g, g.y, g.out_channels, g.out);
     const size_t x_offset = size_t(part.x_offset) * sizeof(float);

@@ -7,14 +7,13 @@
 #include <utility>
 
 #include "cpu/kernels/layout.h"
-#include "cpu/kernels/region_loops.h"
+#include "cpu/kernels/widen.h"
 #include "cpu/onednn/api.h"
 #include "cpu/select/compose.h"
 #include "cpu/select/conv_rungs.h"
 #include "cpu/select/epilogue.h"
 #include "cpu/select/image.h"
 #include "cpu/select/select.h"
-#include "cpu/team.h"
 
 namespace rlx::cpu {
 namespace {
@@ -89,20 +88,15 @@ Selection transpose(int64_t batch, int64_t rows, int64_t cols, DType dtype) {
 }
 
 struct WidenBody : StepBody {
-  Loop load;
-  int64_t count, item;
-  WidenBody(const TensorDesc& x)
-      : load(load_loop(x.dtype)), count(x.count()), item(int64_t(size_of(x.dtype))) {}
+  DType type;
+  int64_t count;
+  WidenBody(const TensorDesc& x) : type(x.dtype), count(x.count()) {}
   void run(const RunArgs& args) const override {
-    parallel_for(args.threads, count, 1 << 14, [&](int64_t begin, int64_t end) {
-      load(static_cast<float*>(args.operands[1]) + begin,
-           static_cast<const std::byte*>(args.operands[0]) + begin * item, nullptr, nullptr,
-           end - begin);
-    });
+    widen(type, args.operands[0], static_cast<float*>(args.operands[1]), count, args.threads);
   }
 };
 
-Selection widen(const TensorDesc& x) {
+Selection widened(const TensorDesc& x) {
   Selection made;
   made.steps.push_back({StepKind::launch, std::make_shared<WidenBody>(x)});
   return made;
@@ -132,8 +126,8 @@ class ConvSelect {
     check_geometry(geometry_, inputs_[1]);
     check_zero_points(inputs_[2], inputs_[3], geometry_.out_channels);
     last_ = geometry_;
-    last_.x = dense_last(geometry_.in_channels, geometry_.in);
-    last_.y = dense_last(geometry_.out_channels, geometry_.out);
+    last_.x = dense_channels_last(geometry_.in_channels, geometry_.in);
+    last_.y = dense_channels_last(geometry_.out_channels, geometry_.out);
   }
 
   Selection select() const {
@@ -171,11 +165,6 @@ class ConvSelect {
   SelectRequest bare() const {
     return {request_.prim,    inputs_,        {&product_, 1}, request_.numbers,
             request_.threads, request_.force, request_.packs};
-  }
-
-  ImageStrides dense_last(int64_t channels, const int64_t* space) const {
-    const int64_t row = space[2] * channels, plane = space[1] * row;
-    return {space[0] * plane, 1, {plane, row, channels}};
   }
 
   // Where one of both is 1, channels first and channels last are the same.
@@ -282,7 +271,7 @@ class ConvSelect {
     if (widen_x) {
       const Place narrow = std::exchange(
           operands[0], composer.reserve(size_t(inputs_[0].count()) * sizeof(float)));
-      composer.add(widen(inputs_[0]), {narrow, operands[0]});
+      composer.add(widened(inputs_[0]), {narrow, operands[0]});
     }
     const Place product =
         in_place_ || fused ? Place::operand(inputs) : composer.reserve(product_.bytes());

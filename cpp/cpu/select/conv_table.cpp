@@ -6,14 +6,6 @@
 namespace rlx::cpu {
 namespace {
 
-bool is_pointwise(const ConvGeometry& g) {
-  for (int axis = 0; axis < 3; ++axis) {
-    if (g.kernel[axis] != 1 || g.stride[axis] != 1 || g.pad[axis] != 0) return false;
-    if (g.in[axis] != g.out[axis]) return false;
-  }
-  return true;
-}
-
 template <class T>
 void reorder(const ConvGeometry& g, int64_t group, const T* w, T* to) {
   const int64_t in = g.in_per_group(), out = g.out_per_group(), taps = g.taps();
@@ -28,7 +20,7 @@ void reorder(const ConvGeometry& g, int64_t group, const T* w, T* to) {
 }  // namespace
 
 PixelTable::PixelTable(const ConvGeometry& geometry, size_t item)
-    : geometry_(geometry), item_(item), is_x_(is_pointwise(geometry)) {
+    : geometry_(geometry), item_(item), is_x_(geometry.pointwise()) {
   for (int axis = 0; axis < 3; ++axis) axes_[axis] = axis_taps(geometry, axis);
 }
 

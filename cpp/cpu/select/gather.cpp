@@ -21,8 +21,7 @@ struct GatherAxis : StepBody {
     const int64_t grain = std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(bytes, 1));
     parallel_for(args.threads, outer * count, grain, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
-        int64_t i = indices[r % count];
-        if (i < 0) i += length;
+        const int64_t i = indices.place(r % count, length);
         std::memcpy(y + r * bytes, data + (r / count * length + i) * bytes, size_t(bytes));
       }
     });
@@ -42,12 +41,10 @@ struct GatherElements : StepBody {
     const auto* data = static_cast<const T*>(args.operands[0]);
     auto* y = static_cast<T*>(args.operands[2]);
     const int64_t length = rows.length(), stride = rows.stride(), step = rows.across() ? 1 : 0;
-    const int64_t grain = 1 + (rows.parts() << 14) / std::max<int64_t>(rows.count(), 1);
-    parallel_for(args.threads, rows.parts(), grain, [&](int64_t begin, int64_t end) {
+    parallel_for(args.threads, rows.parts(), rows.grain(), [&](int64_t begin, int64_t end) {
       rows.each(begin, end, [&](int64_t i, int64_t at, int64_t n) {
         for (int64_t k = 0; k < n; ++k) {
-          const int64_t index = indices[i + k];
-          y[i + k] = data[at + k * step + (index < 0 ? index + length : index) * stride];
+          y[i + k] = data[at + k * step + indices.place(i + k, length) * stride];
         }
       });
     });
@@ -85,9 +82,7 @@ struct GatherNd : StepBody {
       for (int64_t r = begin; r < end; ++r) {
         int64_t at = r / per_batch * batch_bytes;
         for (int64_t k = 0; k < depth; ++k) {
-          int64_t i = indices[r * depth + k];
-          if (i < 0) i += dims[size_t(k)];
-          at += i * steps[size_t(k)];
+          at += indices.place(r * depth + k, dims[size_t(k)]) * steps[size_t(k)];
         }
         std::memcpy(y + r * bytes, data + at, size_t(bytes));
       }

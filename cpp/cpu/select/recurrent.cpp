@@ -6,10 +6,9 @@
 #include <cctype>
 #include <string_view>
 
-#include "cpu/kernels/storage.h"
+#include "cpu/kernels/widen.h"
 #include "cpu/select/compose.h"
 #include "cpu/select/select.h"
-#include "cpu/team.h"
 
 namespace rlx::cpu {
 namespace {
@@ -73,13 +72,6 @@ void read_gates(const Recurrent& prim, RecurrentShape& shape) {
   }
 }
 
-// Calls f(Storage<Float16>) or f(Storage<Bfloat16>).
-template <class F>
-void with_half(DType type, F&& f) {
-  if (type == DType::float16) f(Storage<Float16>{});
-  else f(Storage<Bfloat16>{});
-}
-
 constexpr size_t inputs = 12;
 
 // Float copies of 16-bit operands: the layer computes in float32 and is rounded at its outputs.
@@ -101,15 +93,16 @@ class Widened {
   void enter(void** operands, std::byte* at, int threads) const {
     for (size_t i = 0; i < parts_.size(); ++i) {
       if (parts_[i].count == 0 || !operands[i]) continue;
-      void* copy = at + parts_[i].offset;
-      if (i < inputs) convert(parts_[i].count, operands[i], copy, true, threads);
+      auto* copy = reinterpret_cast<float*>(at + parts_[i].offset);
+      if (i < inputs) widen(type_, operands[i], copy, parts_[i].count, threads);
       operands[i] = copy;
     }
   }
   void leave(void* const* operands, const std::byte* at, int threads) const {
     for (size_t i = inputs; i < parts_.size(); ++i) {
       if (parts_[i].count == 0 || !operands[i]) continue;
-      convert(parts_[i].count, at + parts_[i].offset, operands[i], false, threads);
+      const auto* copy = reinterpret_cast<const float*>(at + parts_[i].offset);
+      narrow(type_, copy, operands[i], parts_[i].count, threads);
     }
   }
 
@@ -118,21 +111,6 @@ class Widened {
     size_t offset;
     int64_t count;
   };
-
-  void convert(int64_t count, const void* from, void* to, bool widen, int threads) const {
-    with_half(type_, [&]<class Half>(Storage<Half>) {
-      parallel_for(threads, count, 4096, [&](int64_t begin, int64_t end) {
-        if (widen) {
-          std::copy(static_cast<const Half*>(from) + begin, static_cast<const Half*>(from) + end,
-                    static_cast<float*>(to) + begin);
-        } else {
-          std::transform(static_cast<const float*>(from) + begin,
-                         static_cast<const float*>(from) + end, static_cast<Half*>(to) + begin,
-                         [](float x) { return Half(x); });
-        }
-      });
-    });
-  }
 
   DType type_ = DType::none;
   std::vector<Part> parts_;

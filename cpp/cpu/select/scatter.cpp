@@ -81,11 +81,8 @@ struct ScatterElements : ScatterBody {
     auto* y = static_cast<std::byte*>(args.operands[3]);
     check_indices(indices, rows.count(), rows.length(), args.threads);
     copy_data(args);
-    auto place = [&](int64_t i) {
-      return (indices[i] < 0 ? indices[i] + rows.length() : indices[i]) * rows.stride();
-    };
-    const int64_t grain = 1 + (rows.parts() << 14) / std::max<int64_t>(rows.count(), 1);
-    parallel_for(args.threads, rows.parts(), grain, [&](int64_t begin, int64_t end) {
+    auto place = [&](int64_t i) { return indices.place(i, rows.length()) * rows.stride(); };
+    parallel_for(args.threads, rows.parts(), rows.grain(), [&](int64_t begin, int64_t end) {
       rows.each(begin, end, [&](int64_t i, int64_t at, int64_t n) {
         const std::byte* update = updates + i * size;
         if (rows.across() && all_equal(indices, i, n)) {
@@ -116,8 +113,7 @@ struct ScatterNd : ScatterBody {
       for (int64_t r = 0; r < rows; ++r) {
         int64_t at = begin;
         for (int64_t k = 0; k < depth; ++k) {
-          const int64_t i = indices[r * depth + k];
-          at += (i < 0 ? i + dims[size_t(k)] : i) * steps[size_t(k)];
+          at += indices.place(r * depth + k, dims[size_t(k)]) * steps[size_t(k)];
         }
         put(y + at * size, updates + (r * inner + begin) * size, end - begin);
       }

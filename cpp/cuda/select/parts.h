@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/divide.h"
 #include "cuda/select/region_source.h"
 #include "cuda/select/select.h"
 #include "cuda/select/types.h"
 #include "program/scalar_op.h"
 
 namespace rlx::cuda {
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Blocks in a row that kernels read by block_rank(): more than 2^31 - 1 go on along y.
 LaunchShape blocks_of(int64_t blocks, int threads, size_t shared = 0);

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import add
 
-from rlx.ir.expr import apply, as_int
+from rlx.ir.expr import as_int
 from rlx.ir.graph import Graph, Node, Value
 from rlx.ir.prims import Conv, Move
 from rlx.passes.children import for_each_graph
@@ -28,12 +29,8 @@ def _absorb(graph: Graph) -> None:
         conv = node.prim
         node.inputs[0] = x
         node.prim = replace(
-            conv, pads_begin=tuple(map(_sum, conv.pads_begin, begin)),
-            pads_end=tuple(map(_sum, conv.pads_end, end)))
-
-
-def _sum(a, b):
-    return apply("add", a, b)
+            conv, pads_begin=tuple(map(add, conv.pads_begin, begin)),
+            pads_end=tuple(map(add, conv.pads_end, end)))
 
 
 def _zero_padding(node: Node | None) -> tuple[Value, list[int], list[int]] | None:
@@ -50,7 +47,7 @@ def _zero_padding(node: Node | None) -> tuple[Value, list[int], list[int]] | Non
     if move.mode != "constant" or not plain or not _is_zero(node, move.fill):
         return None
     begin = [as_int(offset) for offset in part.offsets]
-    whole = [as_int(apply("sub", n, m)) for n, m in zip(y.shape, x.shape)]
+    whole = [as_int(n - m) for n, m in zip(y.shape, x.shape)]
     if None in begin or None in whole:
         return None
     end = [w - b for w, b in zip(whole, begin)]

@@ -15,7 +15,7 @@ from rlx.passes.children import for_each_graph
 from rlx.passes.match import symbol_values
 from rlx.passes.regions import merged_origin
 
-ALIGNMENT = 16  # bytes; attention reads no part that begins elsewhere
+ALIGNMENT = 16  # bytes; attention reads no part that begins elsewhere (exec/views.cpp)
 
 
 def siblings(graph: Graph) -> Graph:

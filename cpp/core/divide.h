@@ -1,0 +1,12 @@
+// Division of counts that rounds up.
+#pragma once
+
+#include <cstdint>
+
+namespace rlx {
+
+// For a >= 0 and b > 0.
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+}  // namespace rlx
