@@ -145,6 +145,8 @@ class Device {
   virtual Selection select(const SelectRequest& request) const = 0;
   virtual std::unique_ptr<Arena> make_arena() const = 0;
   virtual int default_threads() const = 0;
+  // What `force` may name.
+  virtual std::span<const std::string_view> rungs() const { return {}; }
 
   // --- a device with memory of its own; the rest work on the host's ---
   // Its number among the GPUs; -1: its memory is the host's.

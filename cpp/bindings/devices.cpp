@@ -1,6 +1,5 @@
 // The devices of this build: made by name, never changed in silence.
 #include <charconv>
-#include <map>
 
 #include "backend.h"
 #include "bindings/cuda_probe.h"
@@ -55,11 +54,9 @@ std::vector<std::string> devices() {
   return names;
 }
 
-std::map<std::string, std::vector<std::string>> rungs() {
-  const auto listed = [](std::span<const std::string_view> names) {
-    return std::vector<std::string>(names.begin(), names.end());
-  };
-  return {{"cpu", listed(cpu::rungs())}, {"cuda", listed(cuda::rungs())}};
+std::vector<std::string> rungs_of(const Device& device) {
+  const auto names = device.rungs();
+  return {names.begin(), names.end()};
 }
 
 }  // namespace
@@ -68,10 +65,10 @@ void register_devices(py::module_& module) {
   using namespace py::literals;
   py::class_<Device, std::shared_ptr<Device>>(module, "Device")
       .def_property_readonly("name", &Device::name)
-      .def_property_readonly("default_threads", &Device::default_threads);
+      .def_property_readonly("default_threads", &Device::default_threads)
+      .def_property_readonly("rungs", &rungs_of);
   module.def("make_device", &make_device, "name"_a, "tf32"_a = true);
   module.def("devices", &devices);
-  module.def("rungs", &rungs, "What `force` may name, for each kind of device.");
   register_cuda_probe(module);
   register_device_array(module);
 }

@@ -26,6 +26,7 @@ class FaultyDevice final : public Device {
   std::string name() const override { return sound_->name(); }
   std::unique_ptr<Arena> make_arena() const override { return sound_->make_arena(); }
   int default_threads() const override { return sound_->default_threads(); }
+  std::span<const std::string_view> rungs() const override { return sound_->rungs(); }
 
   Selection select(const SelectRequest& request) const override {
     Selection selection = sound_->select(request);

@@ -42,15 +42,14 @@ class CpuDevice final : public Device {
   }
   std::unique_ptr<Arena> make_arena() const override { return cpu::make_arena(); }
   int default_threads() const override { return available_threads(); }
+  std::span<const std::string_view> rungs() const override {
+    static constexpr std::string_view names[] = {"onednn", "gemm", "depthwise", "direct", "plain"};
+    return names;
+  }
 };
 
 }  // namespace
 
 std::shared_ptr<const Device> make_cpu_device() { return std::make_shared<CpuDevice>(); }
-
-std::span<const std::string_view> rungs() {
-  static constexpr std::string_view names[] = {"onednn", "gemm", "depthwise", "direct", "plain"};
-  return names;
-}
 
 }  // namespace rlx::cpu

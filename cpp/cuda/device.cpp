@@ -27,6 +27,7 @@ class CudaDevice final : public Device {
   }
   std::unique_ptr<Arena> make_arena() const override { return cuda::make_arena(gpu_->driver); }
   int default_threads() const override { return 1; }  // of the host: it only launches
+  std::span<const std::string_view> rungs() const override { return cuda::rungs(); }
   std::unique_ptr<Queue> make_queue(uint64_t random) const override {
     return cuda::make_queue(gpu_->driver, random);
   }

@@ -52,6 +52,7 @@ class EmuDevice final : public Device {
   }
   std::unique_ptr<Arena> make_arena() const override { return cpu::make_arena(); }
   int default_threads() const override { return 1; }
+  std::span<const std::string_view> rungs() const override { return cuda::rungs(); }
 
  private:
   std::string name_;

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
-from rlx import _core
 from rlx.errors import InputError
+
+if TYPE_CHECKING:
+    from rlx._core import Device
 
 MODES = ("graph", "stream", "multistream")
 _LARGEST = {"threads": 2**31 - 1, "streams": 32, "plan_cache_bytes": 2**63 - 1,
             "memory_limit": 2**63 - 1}
-
-
-def rungs(device: str) -> tuple[str, ...]:
-    """What `force` may name on a device: implementations that are chosen among by speed."""
-    return tuple(_core.rungs()["cpu" if device == "cpu" else "cuda"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +22,7 @@ class Options:
     device: "auto", "cpu" or "cuda[:n]"; "auto" takes CUDA when it works, else the CPU.
     threads: CPU threads of a run; 0 takes what the affinity mask and the cgroup allow.
     disable: names of passes (rlx.passes.PIPELINE) that are left out.
-    force: a rung (of `rungs(device)`, see Session.explain) to insist on where it applies, or "".
+    force: a rung of the device (see Session.explain) to insist on where it applies, or "".
     plan_cache_bytes: bound on cached plans of one Session.
     memory_limit: bytes that a plan's arena may take, 0 for no limit; MemoryLimitError above it.
     tf32: whether float32 products, convolutions and attention on CUDA may round to TF32.
@@ -48,11 +46,11 @@ class Options:
         """Streams of one run."""
         return max(self.streams, 1) if self.mode == "multistream" else 1
 
-    def check_force(self, device: str) -> None:
-        """InputError where `device`, as it was made, has no rung `force`."""
-        if self.force and self.force not in rungs(device):
-            raise InputError(f"option 'force' names no rung of {device}",
-                             expected=", ".join(rungs(device)), got=repr(self.force))
+    def check_force(self, device: Device) -> None:
+        """InputError where the device has no rung `force`."""
+        if self.force and self.force not in device.rungs:
+            raise InputError(f"option 'force' names no rung of {device.name}",
+                             expected=", ".join(device.rungs), got=repr(self.force))
 
     @classmethod
     def of(cls, **given) -> Options:

@@ -32,7 +32,7 @@ class Session:
     def __init__(self, model: Any, **options: Any):
         self.options = Options.of(**options)
         self._device = _core.make_device(self.options.device, self.options.tf32)
-        self.options.check_force(self._device.name)
+        self.options.check_force(self._device)
         # Loaded with the first model: it would double the time of `import rlx`.
         from rlx import compiler
         self._compiler = compiler

@@ -10,6 +10,7 @@
 #include "cpu/kernels/gemm_s8_bytes.h"
 #include "cpu/kernels/gemm_s8_kernels.h"
 #include "cpu/kernels/gemm_s8_pack.h"
+#include "cpu/kernels/gemm_s8_zero.h"
 #include "cpu/team.h"
 
 namespace rlx::cpu {
@@ -22,11 +23,6 @@ const S8Kernels& kernels_in_force() {
   if (cpu_isa() == Isa::avx2) return s8_kernels_avx2;
 #endif
   return s8_kernels_portable;
-}
-
-int32_t value_of(bool is_signed, const void* values, int64_t i) {
-  return is_signed ? static_cast<const int8_t*>(values)[i]
-                   : static_cast<const uint8_t*>(values)[i];
 }
 
 class Product {
@@ -131,7 +127,10 @@ class Product {
       kernels_.multiply(block);
       at += length;
     } while (at < shape_.k);
-    take_off_b_zero(part, block, col);
+    for (int64_t i = 0; i < rows; ++i) {
+      s8_take_off_b_zero(call_, part.b_zero, col, cols, uint32_t(part.sums[i]),
+                         block.c + i * block.ldc);
+    }
     if (call_.tile) {
       call_.tile(call_.context, block.c, part.item * shape_.m + row, col, rows, cols, block.ldc);
     }
@@ -141,7 +140,7 @@ class Product {
     for (int64_t i = 0; i < rows; ++i) {
       int32_t zero = 0;
       if (part.a_zero) {
-        zero = value_of(call_.a_signed, part.a_zero, (row + i) * call_.a_zero_step);
+        zero = s8_zero(call_.a_signed, part.a_zero, (row + i) * call_.a_zero_step);
       }
       int16_t* to = part.a_buffer + i * a_ld_;
       s8_read_row(call_, call_.a, part.a_offset, row + i, at, length, zero, to);
@@ -165,27 +164,6 @@ class Product {
                     kernels_.cols, part.b_buffer);
     block.b = part.b_buffer;
     block.b_panel = round_up(length, 2) * kernels_.cols;
-  }
-
-  // Unsigned B was packed less 128, so its zero points are less 128 too.
-  void take_off_b_zero(const Part& part, const S8Block& block, int64_t col) const {
-    if (!part.b_zero && call_.b_signed) return;
-    const int32_t shift = call_.b_signed ? 0 : 128;
-    for (int64_t i = 0; i < block.rows; ++i) {
-      int32_t* c = block.c + i * block.ldc;
-      const uint32_t sum = uint32_t(part.sums[i]);
-      if (sum == 0) continue;
-      if (!part.b_zero || call_.b_zero_step == 0) {
-        const int32_t zero = part.b_zero ? value_of(call_.b_signed, part.b_zero, 0) : 0;
-        const uint32_t part_of_all = uint32_t(zero - shift) * sum;
-        for (int64_t j = 0; j < block.cols; ++j) c[j] = int32_t(uint32_t(c[j]) - part_of_all);
-        continue;
-      }
-      for (int64_t j = 0; j < block.cols; ++j) {
-        const int32_t zero = value_of(call_.b_signed, part.b_zero, col + j) - shift;
-        c[j] = int32_t(uint32_t(c[j]) - uint32_t(zero) * sum);
-      }
-    }
   }
 
   const GemmS8Call& call_;

@@ -9,6 +9,7 @@
 #include "core/cpuid.h"
 #include "core/divide.h"
 #include "cpu/kernels/gemm_s8_pack.h"
+#include "cpu/kernels/gemm_s8_zero.h"
 #include "cpu/team.h"
 
 namespace rlx::cpu {
@@ -109,11 +110,6 @@ struct Plan {
   }
 };
 
-uint32_t byte_at(bool is_signed, const char* values, int64_t i) {
-  return uint32_t(is_signed ? int32_t{reinterpret_cast<const int8_t*>(values)[i]}
-                            : int32_t{reinterpret_cast<const uint8_t*>(values)[i]});
-}
-
 class Task {
  public:
   explicit Task(const S8BytesTask& t)
@@ -181,25 +177,15 @@ class Task {
   // (a - za) (b - zb) = a b - za (sum of b - k zb) - zb (sum of a), b and zb less 128 when unsigned
   void take_off(int64_t row, int64_t i, int64_t col, int64_t cols, int32_t* c) const {
     uint32_t za = call_.a_signed ? 128 : 0;
-    if (t_.a_zero) za += byte_at(call_.a_signed, t_.a_zero, row * call_.a_zero_step);
+    if (t_.a_zero) za += uint32_t(s8_zero(call_.a_signed, t_.a_zero, row * call_.a_zero_step));
     if (za != 0) {
       for (int64_t j = 0; j < cols; ++j) {
         c[j] = int32_t(uint32_t(c[j]) - za * uint32_t(b_sums_[col + j]));
       }
     }
     if (!sums_matter()) return;
-    const uint32_t shift = call_.b_signed ? 0 : 128;
     const uint32_t sum = a_sums_[i] - uint32_t(call_.shape.k) * za;
-    if (!t_.b_zero || call_.b_zero_step == 0) {
-      const uint32_t zero = t_.b_zero ? byte_at(call_.b_signed, t_.b_zero, 0) : 0;
-      const uint32_t all = (zero - shift) * sum;
-      for (int64_t j = 0; all != 0 && j < cols; ++j) c[j] = int32_t(uint32_t(c[j]) - all);
-      return;
-    }
-    for (int64_t j = 0; j < cols; ++j) {
-      const uint32_t zero = byte_at(call_.b_signed, t_.b_zero, col + j) - shift;
-      c[j] = int32_t(uint32_t(c[j]) - zero * sum);
-    }
+    s8_take_off_b_zero(call_, t_.b_zero, col, cols, sum, c);
   }
 
   const S8BytesTask& t_;

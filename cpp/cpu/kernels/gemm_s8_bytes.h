@@ -9,15 +9,15 @@
 
 #include <cstdint>
 
+#include "core/divide.h"
 #include "cpu/kernels/gemm_s8.h"
 #include "cpu/kernels/gemm_s8_kernels.h"
 
 namespace rlx::cpu {
 
 // In front of every packed matrix.
-struct S8Header {
+struct alignas(64) S8Header {
   int32_t bytes = 0;  // whether the layout is that of this file
-  int32_t unused[15] = {};
 };
 
 // A step is 8 rows of B for the columns of a panel: two runs of four rows, each column's four
@@ -26,11 +26,11 @@ struct S8Header {
 struct S8BytesLayout {
   int64_t steps, spare, width, panels;
   S8BytesLayout(int64_t k, int64_t n, int64_t panel_width)
-      : steps((k + 7) / 8), spare(steps / 8 + 1), width(panel_width),
-        panels((n + panel_width - 1) / panel_width) {}
+      : steps(ceil_div(k, 8)), spare(steps / 8 + 1), width(panel_width),
+        panels(ceil_div(n, panel_width)) {}
   int64_t step_bytes() const { return 8 * width; }
   int64_t list_at() const { return (steps + spare) * step_bytes(); }
-  int64_t panel_bytes() const { return list_at() + ((spare + 1) * 4 + 63) / 64 * 64; }
+  int64_t panel_bytes() const { return list_at() + round_up((spare + 1) * 4, 64); }
   int64_t sums_bytes() const { return panels * width * 4; }  // of columns, before the panels
   int64_t bytes() const { return sums_bytes() + panels * panel_bytes(); }
 };

@@ -14,7 +14,6 @@ from rlx.diagnose.references import Alone, Given, Replay, Whole, captured
 from rlx.errors import Error
 from rlx.importer.importer import import_model
 from rlx.ir.graph import Node
-from rlx.options import rungs
 from rlx.passes import PIPELINE, run_pipeline
 from rlx.session import Session
 
@@ -179,7 +178,7 @@ class _Verify:
                 verdict.why = "every kernel is right on its own inputs, and without it the run " \
                               "is right"
                 return
-        for rung in rungs(self.session.device):
+        for rung in self.session._device.rungs:
             if self.cures(force=rung):
                 verdict.blame, verdict.cure = "a rung", {"force": rung}
                 verdict.why = "with another rung the run is right"
@@ -200,7 +199,7 @@ class _Verify:
         verdict.why = f"this {type(wrong.node.prim).__name__} is {wrong.difference.error:.3g} " \
                       f"from its float64 reference on the same inputs, at most " \
                       f"{wrong.difference.limit:.3g} is right"
-        for name in rungs(self.session.device):
+        for name in self.session._device.rungs:
             if not rung.startswith(name) and self.cures(force=name):
                 verdict.cure = {"force": name}
                 return
