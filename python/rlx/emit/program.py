@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import fields
+from functools import cache
 from typing import Any
 
 from rlx import _core
 from rlx.emit.schedule import Stage, schedule
 from rlx.emit.tables import Constants, ExprTable, Strings
 from rlx.errors import Error, InternalError
+from rlx.ir.expr import Expr
 from rlx.ir.graph import Alias, Graph, Guard, Host, If, Loop, Node, Origin, Scan, SequenceOp, Value
 from rlx.ir.prims import RegionOp
 from rlx.ir.slots import slots
@@ -164,19 +166,28 @@ class _Emitter:
 
     def prim(self, x: Any) -> Any:
         """The C++ twin of a dataclass of ir/prims.py: every field by its name."""
-        made = getattr(_core.prims, type(x).__name__)()
-        for f in fields(x):
-            # An annotation is text; Dim in it says that the field holds expressions.
-            symbolic = "Dim" in f.type and not (isinstance(x, RegionOp) and x.op != "dim")
-            setattr(made, f.name, self.field(getattr(x, f.name), symbolic))
+        kind = type(x)
+        made = getattr(_core.prims, kind.__name__)()
+        may_be = kind is not RegionOp or x.op == "dim"
+        for name, symbolic in _fields_of(kind):
+            setattr(made, name, self.field(getattr(x, name), symbolic and may_be))
         return made
 
     def field(self, x: Any, symbolic: bool) -> Any:
-        if isinstance(x, tuple):
+        kind = type(x)
+        if kind is tuple:
             return [self.field(item, symbolic) for item in x]
-        if hasattr(x, "__dataclass_fields__"):
+        if kind is int or kind is Expr:
+            return self.exprs.id(x) if symbolic else x
+        if hasattr(kind, "__dataclass_fields__"):
             return self.prim(x)
         return self.exprs.id(x) if symbolic else x
+
+
+@cache
+def _fields_of(kind: type) -> list[tuple[str, bool]]:
+    """Names of a dataclass's fields; an annotation is text, Dim in it says: holds expressions."""
+    return [(f.name, "Dim" in f.type) for f in fields(kind)]
 
 
 def _at(function: Callable, origin: Origin) -> Callable:

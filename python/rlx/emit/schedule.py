@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from rlx.errors import InternalError
 from rlx.ir.expr import Number, Symbol, symbols_of
 from rlx.ir.graph import STAGES, Alias, Graph, Node, Value
-from rlx.ir.slots import numbers_of
 from rlx.ir.types import TensorType
 
 Stage = list[Node] | Node  # the nodes of a segment, or one stage node
@@ -106,7 +105,7 @@ def _all_symbols(numbers: Iterable[Number]) -> frozenset[Symbol]:
 
 def _numbers_at(node: Node) -> Iterator[Number]:
     """The numbers that binding a node takes: its fields and the dims of what it touches."""
-    yield from numbers_of(node.prim)
+    yield from node.numbers()
     for value in (*node.inputs, *node.outputs):
         if value is not None and isinstance(value.type, TensorType):
             yield from value.shape

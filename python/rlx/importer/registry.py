@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from functools import cached_property
 from types import NoneType, UnionType
 from typing import Any, Callable, Literal, NewType, get_args, get_origin
 
@@ -25,7 +26,7 @@ IntArray, FloatArray = NewType("IntArray", np.ndarray), NewType("FloatArray", np
 _ARRAYS = {IntArray: (Ints, np.int64), FloatArray: (Floats, np.float32)}
 AutoPad = Literal["NOTSET", "", "SAME_UPPER", "SAME_LOWER", "VALID"]
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Entry:
     """One function for the opsets from `since` up to the next entry of the same operator."""
 
@@ -33,11 +34,36 @@ class Entry:
     domain: str
     since: int
     function: Callable
-    inputs: tuple[str, ...]     # names of positional parameters after the builder
-    required: int               # how many of them must be given
-    variadic: bool
-    attributes: dict[str, Any]  # name -> default; inspect.Parameter.empty when required
-    types: dict[str, Any]       # name -> the annotation of the attribute
+
+    @cached_property
+    def _parameters(self) -> list[inspect.Parameter]:
+        # Read when a model first has the operator: all at once take longer than most models do.
+        return list(inspect.signature(self.function, eval_str=True).parameters.values())[1:]
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the positional parameters after the builder."""
+        return tuple(p.name for p in self._parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
+
+    @cached_property
+    def required(self) -> int:
+        """How many inputs must be given."""
+        return sum(p.default is p.empty for p in self._parameters
+                   if p.kind is p.POSITIONAL_OR_KEYWORD)
+
+    @cached_property
+    def variadic(self) -> bool:
+        return any(p.kind is p.VAR_POSITIONAL for p in self._parameters)
+
+    @cached_property
+    def attributes(self) -> dict[str, Any]:
+        """Name -> default; inspect.Parameter.empty when it must be given."""
+        return {p.name: p.default for p in self._parameters if p.kind is p.KEYWORD_ONLY}
+
+    @cached_property
+    def types(self) -> dict[str, Any]:
+        """Name -> annotation of the attribute."""
+        return {p.name: p.annotation for p in self._parameters if p.kind is p.KEYWORD_ONLY}
 
     def arguments(self, inputs: list, attributes: dict[str, Any]) -> tuple[list, dict]:
         """Checks a node's inputs and attributes against the signature; ModelError otherwise."""
@@ -119,16 +145,7 @@ def op(name: str, *, since: int = 1, domain: str = "") -> Callable:
     """Registers a function for an operator from opset `since` on; may be stacked."""
 
     def register(function: Callable) -> Callable:
-        parameters = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-        entry = Entry(
-            name, domain, since, function,
-            inputs=tuple(p.name for p in positional),
-            required=sum(p.default is p.empty for p in positional),
-            variadic=any(p.kind is p.VAR_POSITIONAL for p in parameters),
-            attributes={p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY},
-            types={p.name: p.annotation for p in parameters if p.kind is p.KEYWORD_ONLY},
-        )
+        entry = Entry(name, domain, since, function)
         versions = _ENTRIES.setdefault((domain, name), [])
         if any(e.since == since for e in versions):
             raise ValueError(f"{domain}:{name} since {since} is registered twice")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rlx.ir.expr import Expr, Number, Symbol, symbol
+from rlx.ir.slots import numbers_of
 from rlx.ir.types import DType, OptionalType, SequenceType, TensorType, Type
 
 
@@ -70,14 +71,21 @@ class Value:
 class Node:
     """A primitive (ir/prims.py), an alias or a stage node (below) applied to values."""
 
-    __slots__ = ("prim", "inputs", "outputs", "origin")
+    __slots__ = ("prim", "inputs", "outputs", "origin", "_numbers")
 
     def __init__(self, prim, inputs: list[Value | None], outputs: list[Value | None],
                  origin: Origin):
         self.prim, self.inputs, self.outputs, self.origin = prim, inputs, outputs, origin
+        self._numbers: tuple[Any, list[Expr]] = (None, [])
         for v in outputs:
             if v is not None:
                 v.producer = self
+
+    def numbers(self) -> list[Expr]:
+        """The symbolic numbers in the primitive's fields; kept, since every pass asks for them."""
+        if self._numbers[0] is not self.prim:
+            self._numbers = self.prim, numbers_of(self.prim)
+        return self._numbers[1]
 
     def __repr__(self) -> str:
         return f"{type(self.prim).__name__}({', '.join(map(repr, self.outputs))}) <- {self.inputs}"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import operator
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
+from rlx.ir import prims
 from rlx.ir.bodies import BODIES
 from rlx.ir.expr import Expr, Number
 from rlx.ir.prims import (
-    Attention, Conv, Cumulate, Fft, Gather, Map, MatMul, Move, NonMaxSuppression, Norm, Pool,
-    Random, Recurrent, Reduce, Region, Resize, Scatter, Softmax, Sort, regions_of,
+    Attention, AxisMap, Conv, Cumulate, Fft, Gather, Map, MatMul, Move, NonMaxSuppression, Norm,
+    Pool, Random, Recurrent, Reduce, Region, Resize, Scatter, Softmax, Sort, regions_of,
 )
 
 
@@ -59,32 +62,49 @@ def slots(prim) -> Slots:
     return Slots(fixed.required, fixed.fixed, fixed.outputs, extras)
 
 
-_PLAIN = frozenset((int, float, bool, str, type(None)))
+def _symbolic_fields() -> dict[type, tuple[str, ...]]:
+    """For each class of ir/prims.py the fields that may hold numbers, however deep."""
+    classes = {c.__name__: c for c in vars(prims).values()
+               if isinstance(c, type) and c.__module__ == prims.__name__}
+    told = re.compile(r"\b(Dim|Access|" + "|".join(classes) + r")\b")
+    return {c: tuple(f.name for f in fields(c) if told.search(f.type)) for c in classes.values()}
 
 
-def numbers_of(prim) -> Iterator[Expr]:
+_SYMBOLIC = _symbolic_fields()
+
+
+def numbers_of(prim) -> list[Expr]:
     """Every symbolic number in a primitive's fields, however deep; stage nodes have none."""
+    found: list[Expr] = []
     stack = [prim]
     while stack:
         x = stack.pop()
         kind = type(x)
-        if kind in _PLAIN:  # by far the most: looked at first, since every pass comes through here
+        if kind is int:  # by far the most: looked at first, since every pass comes through here
             continue
         if kind is tuple:
-            stack.extend(x)
-        elif isinstance(x, Expr):
-            yield x
-        elif kind.__module__ == Region.__module__:
-            stack.extend([getattr(x, name) for name in x.__dataclass_fields__])
+            stack += x
+        elif kind is Expr:
+            found.append(x)
+        elif kind is AxisMap:
+            stack += (x.div, x.mod)
+        else:
+            stack += [getattr(x, name) for name in _SYMBOLIC.get(kind, ())]
+    return found
 
 
 def with_numbers(x, change: Callable[[Expr], Number]):
     """A primitive, or a part of one, with every symbolic number in it changed."""
-    if isinstance(x, Expr):
+    kind = type(x)
+    if kind is Expr:
         return change(x)
-    if isinstance(x, tuple):
-        return tuple(with_numbers(part, change) for part in x)
-    if type(x).__module__ == Region.__module__ and any(True for _ in numbers_of(x)):
-        return replace(x, **{name: with_numbers(getattr(x, name), change)
-                             for name in (f.name for f in fields(x))})
-    return x
+    if kind is tuple:
+        parts = [with_numbers(part, change) for part in x]
+        return x if all(map(operator.is_, parts, x)) else tuple(parts)
+    changed = {}
+    for name in _SYMBOLIC.get(kind, ()):
+        old = getattr(x, name)
+        new = with_numbers(old, change)
+        if new is not old:
+            changed[name] = new
+    return replace(x, **changed) if changed else x

@@ -8,7 +8,6 @@ from rlx.errors import InternalError
 from rlx.ir.expr import Expr, Number, as_int, is_float, product, symbols_of
 from rlx.ir.graph import Alias, Graph, If, Loop, Node, Scan, SequenceOp, STAGES, Value
 from rlx.ir.prims import PRIMS
-from rlx.ir.slots import numbers_of
 from rlx.ir.types import DType, OptionalType, SequenceType, TensorType
 from rlx.ir.verify_prims import verify_prim
 from rlx.ir.verify_region import require
@@ -86,7 +85,7 @@ class _Verifier:
         for v in node.inputs:
             if v is not None:
                 self.use(v)
-        self.numbers(numbers_of(node.prim), type(node.prim).__name__)
+        self.numbers(node.numbers(), type(node.prim).__name__)
         for v in node.outputs:
             if v is not None:
                 require(v.producer is node, f"{v!r} names another producer")

@@ -22,7 +22,7 @@ class _Deduper:
     def __init__(self, graph: Graph):
         self.graph = graph
         self.instead: dict[int, Value] = {}  # value id -> the equal value to read
-        self.seen: dict = {}
+        self.seen: dict[tuple, list[Node]] = {}
         self.constants: dict = {}
         self.named = symbol_values(graph)    # values that numbers depend on keep their node
 
@@ -65,11 +65,13 @@ class _Deduper:
             return False
         if isinstance(node.prim, Alias) and self.shorter(node):
             return True
-        # Equal numbers may differ as constants (1, True; 0.0, -0.0): the text tells them apart.
-        key = (node.prim, repr(node.prim), tuple(v and v.id for v in node.inputs),
+        key = (node.prim, tuple(v and v.id for v in node.inputs),
                tuple(v and v.type for v in node.outputs))
-        first = self.seen.setdefault(key, node)
-        if first is node:
+        equal = self.seen.setdefault(key, [])
+        # Equal numbers may differ as constants (1, True; 0.0, -0.0): the text tells them apart.
+        first = next((n for n in equal if repr(n.prim) == repr(node.prim)), None)
+        if first is None:
+            equal.append(node)
             return False
         for mine, theirs in zip(node.outputs, first.outputs):
             if mine is not None:

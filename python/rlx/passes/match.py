@@ -7,7 +7,6 @@ from collections import Counter
 from rlx.ir.expr import as_int, symbols_of
 from rlx.ir.graph import Alias, Graph, Node, Value
 from rlx.ir.prims import Move, Region
-from rlx.ir.slots import numbers_of
 from rlx.ir.types import DType, TensorType
 
 _NEAR = {DType.FLOAT16: 1e-3, DType.BFLOAT16: 8e-3}  # what rounding to the type changes
@@ -37,7 +36,7 @@ def symbol_values(graph: Graph, kinds: tuple[str, ...] = ("dim", "element")) -> 
     """Ids of the values whose dims or elements are symbols in some number of the graph."""
     numbers = [guard.condition for guard in graph.guards]
     for node in graph.nodes:
-        numbers += numbers_of(node.prim)
+        numbers += node.numbers()
         for v in node.outputs:
             if v is not None and isinstance(v.type, TensorType):
                 numbers += v.shape
@@ -45,15 +44,18 @@ def symbol_values(graph: Graph, kinds: tuple[str, ...] = ("dim", "element")) -> 
     return {s.value.id for s in found if s.kind in kinds}
 
 
-def scalar_op(v: Value | None) -> tuple[str, list[Value]] | None:
-    """(op, operands) when v is one scalar op over broadcast operands."""
+def scalar_op(v: Value | None, wanted: str | None = None) -> tuple[str, list[Value]] | None:
+    """(op, operands) when v is one scalar op, the `wanted` one if given, of broadcast operands."""
     node = v.producer if v is not None else None
-    if node is None or not isinstance(node.prim, Region) or len(node.prim.results) != 1:
+    if node is None or type(node.prim) is not Region or len(node.prim.results) != 1:
         return None
-    op = node.prim.ops[node.prim.results[0]]
-    if op.op in ("load", "const", "index", "dim") or len(node.prim.ops) != 1 + len(op.args):
+    ops = node.prim.ops
+    op = ops[node.prim.results[0]]
+    if wanted is not None and op.op != wanted:
         return None
-    loads = [node.prim.ops[a] for a in op.args]
+    if op.op in ("load", "const", "index", "dim") or len(ops) != 1 + len(op.args):
+        return None
+    loads = [ops[a] for a in op.args]
     if any(load.op != "load" for load in loads) or not _broadcasts(node.prim):
         return None
     return op.op, [node.inputs[load.args[0]] for load in loads]
@@ -61,8 +63,11 @@ def scalar_op(v: Value | None) -> tuple[str, list[Value]] | None:
 
 def _broadcasts(region: Region) -> bool:
     rank = len(region.shape)
-    return all(m.axis in (-1, rank - len(access) + k) and as_int(m.div) == 1 and as_int(m.mod) == 0
-               for access in region.accesses for k, m in enumerate(access))
+    for access in region.accesses:
+        for axis, m in enumerate(access, rank - len(access)):
+            if m.axis not in (-1, axis) or as_int(m.div) != 1 or as_int(m.mod) != 0:
+                return False
+    return True
 
 
 def constant(v: Value | None) -> float | None:
@@ -80,14 +85,14 @@ def is_near(v: Value | None, number: float) -> bool:
 
 def binary(v: Value | None, op: str) -> list[Value] | None:
     """The operands of v when it is `op` of two values."""
-    found = scalar_op(v)
-    return found[1] if found is not None and found[0] == op and len(found[1]) == 2 else None
+    found = scalar_op(v, op)
+    return found[1] if found is not None and len(found[1]) == 2 else None
 
 
 def unary(v: Value | None, op: str) -> Value | None:
     """The operand of v when it is `op` of one value."""
-    found = scalar_op(v)
-    return found[1][0] if found is not None and found[0] == op and len(found[1]) == 1 else None
+    found = scalar_op(v, op)
+    return found[1][0] if found is not None and len(found[1]) == 1 else None
 
 
 def with_constant(v: Value | None, op: str, number: float) -> Value | None:
@@ -112,8 +117,8 @@ def squared(v: Value | None) -> Value | None:
     pair = binary(v, "mul")
     if pair is not None and pair[0] is pair[1]:
         return pair[0]
-    found = scalar_op(v)
-    if found is not None and found[0] == "mul" and len(set(map(id, found[1]))) == 1:
+    found = scalar_op(v, "mul")
+    if found is not None and len(set(map(id, found[1]))) == 1:
         return found[1][0]
     pair = binary(v, "pow")
     return pair[0] if pair is not None and constant(pair[1]) == 2.0 else None

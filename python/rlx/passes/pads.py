@@ -14,11 +14,19 @@ from rlx.passes.prune import prune
 
 def pads(graph: Graph) -> Graph:
     """Every Conv behind such a Pad reads what was padded; children included."""
-    for_each_graph(graph, _absorb)
-    return prune(graph)
+    absorbed = 0
+
+    def absorb(each: Graph) -> None:
+        nonlocal absorbed
+        absorbed += _absorb(each)
+
+    for_each_graph(graph, absorb)
+    return prune(graph) if absorbed else graph
 
 
-def _absorb(graph: Graph) -> None:
+def _absorb(graph: Graph) -> int:
+    """How many Convs of the graph took a Pad's zeros."""
+    absorbed = 0
     for node in graph.nodes:
         if not isinstance(node.prim, Conv) or node.prim.transposed or node.inputs[2] is not None:
             continue
@@ -31,6 +39,8 @@ def _absorb(graph: Graph) -> None:
         node.prim = replace(
             conv, pads_begin=tuple(map(add, conv.pads_begin, begin)),
             pads_end=tuple(map(add, conv.pads_end, end)))
+        absorbed += 1
+    return absorbed
 
 
 def _zero_padding(node: Node | None) -> tuple[Value, list[int], list[int]] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rlx.ir.expr import symbols_of
 from rlx.ir.graph import Graph, If, Loop, Node, Scan
-from rlx.ir.slots import numbers_of
 from rlx.ir.types import TensorType
 
 
@@ -21,7 +20,7 @@ def prune(graph: Graph) -> Graph:
         for v in (*node.inputs, *node.outputs):
             if v is not None:
                 _need(v, needed)
-        for number in numbers_of(node.prim):
+        for number in node.numbers():
             for s in symbols_of(number):
                 needed.add(s.value.id)
         _prune_children(node)
