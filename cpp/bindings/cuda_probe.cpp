@@ -119,6 +119,10 @@ void register_cuda_probe(py::module_& module) {
   module.def("cuda_empty_cache", [] {
     for (const auto& gpu : cuda::opened_gpus()) gpu->pool->empty();
   });
+  module.def("override_variable", [](const std::string& name, std::optional<std::string> value) {
+    override_env(name, std::move(value));
+    cuda::bound_pools();
+  }, "name"_a, "value"_a, "The value of RLX_<name> in this process from now on; None: as it was.");
   module.def("cuda_compile_kernel", &compile_kernel, "file"_a, "entry"_a, "defines"_a,
              "capability"_a, "generated"_a = std::vector<std::pair<std::string, std::string>>(),
              "The image of a kernel, as NVRTC makes it; needs no GPU.");

@@ -22,9 +22,9 @@ std::shared_ptr<Device> make_cpu() {
   return std::const_pointer_cast<Device>(cpu::make_cpu_device());
 }
 
-std::shared_ptr<Device> make_cuda(int ordinal, bool tf32) {
+std::shared_ptr<Device> make_cuda(int ordinal, cuda::DeviceOptions options) {
   find_cuda();
-  return cuda::make_device(cuda::open_gpu(ordinal), {.tf32 = tf32});
+  return cuda::make_device(cuda::open_gpu(ordinal), options);
 }
 
 int ordinal_of(const std::string& name) {
@@ -37,14 +37,15 @@ int ordinal_of(const std::string& name) {
       .expected_got("auto, cpu, cuda or cuda:N", name);
 }
 
-std::shared_ptr<Device> make_device(const std::string& name, bool tf32) {
+std::shared_ptr<Device> make_device(const std::string& name, bool tf32, bool log_fallback) {
+  const cuda::DeviceOptions options{.tf32 = tf32, .log_fallback = log_fallback};
   if (name == "cpu") return make_cpu();
   for (const DeviceMaker& maker : extra_devices()) {
     if (maker.name == name) return std::const_pointer_cast<Device>(maker.make());
   }
-  if (name != "auto") return make_cuda(ordinal_of(name), tf32);
+  if (name != "auto") return make_cuda(ordinal_of(name), options);
   if (!cuda_reason().empty()) return make_cpu();
-  return make_cuda(0, tf32);
+  return make_cuda(0, options);
 }
 
 std::vector<std::string> devices() {
@@ -67,7 +68,8 @@ void register_devices(py::module_& module) {
       .def_property_readonly("name", &Device::name)
       .def_property_readonly("default_threads", &Device::default_threads)
       .def_property_readonly("rungs", &rungs_of);
-  module.def("make_device", &make_device, "name"_a, "tf32"_a = true);
+  module.def("make_device", &make_device, "name"_a, "tf32"_a = true,
+             "log_fallback"_a = false);
   module.def("devices", &devices);
   register_cuda_probe(module);
   register_device_array(module);

@@ -56,7 +56,7 @@ py::list memory_plan_of(const PyExecutable& self) {
 std::shared_ptr<PyExecutable> make(ProgramPtr program, std::shared_ptr<Device> device,
                                    std::shared_ptr<Packs> packs, int threads, std::string force,
                                    size_t plan_cache_bytes, size_t memory_limit, int max_contexts,
-                                   bool check_memory, bool record, int lanes) {
+                                   bool check_memory, bool record, bool stepwise, int lanes) {
   ExecOptions options;
   options.threads = threads;
   options.force = std::move(force);
@@ -65,6 +65,7 @@ std::shared_ptr<PyExecutable> make(ProgramPtr program, std::shared_ptr<Device> d
   options.max_contexts = max_contexts;
   options.check_memory = check_memory;
   options.record = record;
+  options.stepwise = stepwise;
   options.lanes = lanes;
   return std::make_shared<PyExecutable>(std::move(program), std::move(device), std::move(packs),
                                         std::move(options));
@@ -108,12 +109,12 @@ void register_executable(py::module_& module) {
            py::kw_only(), "threads"_a = 0, "force"_a = "",
            "plan_cache_bytes"_a = defaults.plan_bytes, "memory_limit"_a = 0,
            "max_contexts"_a = 0, "check_memory"_a = false, "record"_a = true,
-           "lanes"_a = 1)
+           "stepwise"_a = false, "lanes"_a = 1)
       .def("prepare", &prepare, "feeds"_a, "Binds the first stage for such inputs.")
       .def("counters", &counters_of)
       .def("explain", &explain_of, "What was decided for each node, of the plans that ran last.")
       .def("memory_plan", &memory_plan_of, "The blocks of the arena, of the plans that ran last.");
-  define_observed_runs(executable);
+  define_observed_runs(module, executable);
   py::class_<PyState>(module, "State", "The growing values that a program keeps between runs.")
       .def(py::init<std::shared_ptr<PyExecutable>>(), "executable"_a)
       .def("clear", [](PyState& self) { self.state.clear(); })

@@ -4,6 +4,7 @@
 
 #include "bindings/array_sink.h"
 #include "bindings/device_array.h"
+#include "bindings/observe.h"
 #include "core/error.h"
 
 namespace rlx::bindings {
@@ -11,22 +12,25 @@ namespace {
 
 struct RunCall {  // the arguments of one call
   PyObject *feeds = nullptr, *out = nullptr, *state = nullptr, *outputs = nullptr;
-  PyObject* stream = nullptr;
+  PyObject *stream = nullptr, *profiler = nullptr;
 };
 
 RunCall parse(PyObject* const* args, Py_ssize_t count, PyObject* names) {
   RunCall call;
-  PyObject** const slots[] = {&call.feeds, &call.out, &call.state, &call.outputs, &call.stream};
-  constexpr const char* slot_names[] = {"feeds", "out", "state", "outputs", "stream"};
+  PyObject** const slots[] = {&call.feeds, &call.out, &call.state, &call.outputs, &call.stream,
+                             &call.profiler};
+  constexpr const char* slot_names[] = {"feeds", "out", "state", "outputs", "stream",
+                                          "profiler"};
   constexpr size_t most = std::size(slot_names);
-  if (size_t(count) > most) throw py::type_error("run() takes at most 5 arguments");
+  if (size_t(count) > most) throw py::type_error("run() takes at most 6 arguments");
   for (Py_ssize_t i = 0; i < count; ++i) *slots[i] = args[i];
   for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); ++k) {
     PyObject* name = PyTuple_GET_ITEM(names, k);
     size_t s = 0;
     while (s < most && PyUnicode_CompareWithASCIIString(name, slot_names[s]) != 0) ++s;
     if (s == most || *slots[s]) {
-      throw py::type_error("run(feeds, out=None, state=None, outputs=None, stream=None)");
+      throw py::type_error("run(feeds, out=None, state=None, outputs=None, stream=None, "
+                           "profiler=None)");
     }
     *slots[s] = args[count + k];
   }
@@ -106,15 +110,18 @@ PyObject* run_checked(PyObject* raw_self, const RunCall& call) {
   if (call.out) check_overlap(call.out, self.outputs, inputs);
   const bool from_device = std::ranges::any_of(inputs, &Input::on_device);
   if (!call.stream && !to_device && !from_device) stream = nullptr;
+  const Measured measured(call.profiler);
   if (to_device) {
     DeviceSink sink(self, stream);
-    self.executable.run(inputs, sink, strings, state, nullptr, stream);
+    self.executable.run(inputs, sink, strings, state, measured.observer(), stream);
     sink.take_gil();
+    measured.end();
     return sink.finish();
   }
   ArraySink sink(self, call.out);
-  self.executable.run(inputs, sink, strings, state, nullptr, stream);
+  self.executable.run(inputs, sink, strings, state, measured.observer(), stream);
   sink.take_gil();
+  measured.end();
   return sink.finish(strings);
 }
 
@@ -132,9 +139,10 @@ PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject*
 PyMethodDef run_method = {
     "run", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&run)),
     METH_FASTCALL | METH_KEYWORDS,
-    "run(feeds, out=None, state=None, outputs=None, stream=None) -> dict\n\n"
+    "run(feeds, out=None, state=None, outputs=None, stream=None, profiler=None) -> dict\n\n"
     "Runs the program on a dict of arrays by name, a sequence of them, or one array. Outputs go\n"
     "into the arrays of `out` where it has them, else into new ones, which lie on the GPU with\n"
-    "outputs=\"device\". Device arrays are used behind the work of `stream`."};
+    "outputs=\"device\". Device arrays are used behind the work of `stream`. A profiler\n"
+    "measures this one run."};
 
 }  // namespace rlx::bindings

@@ -47,14 +47,7 @@ class Paths {
   std::map<const Unit*, std::string> paths_;
 };
 
-py::dict profile(PyExecutable& self, py::handle feeds, size_t runs) {
-  Profiler profiler;
-  for (size_t r = 0; r < runs; ++r) {
-    profiler.begin_run();
-    run_once(self, feeds, profiler);
-    profiler.end_run(runs);
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-  }
+py::dict measured(const Profiler& profiler, const PyExecutable& self) {
   Paths paths(self.executable.main());
   py::list plans;
   for (const auto& [unit, plan] : profiler.plans) {
@@ -73,6 +66,17 @@ py::dict profile(PyExecutable& self, py::handle feeds, size_t runs) {
   found["events"] = table_of(profiler.events, sizeof(TimedEvent) / sizeof(int64_t));
   found["begins"] = profiler.run_begins, found["ends"] = profiler.run_ends;
   return found;
+}
+
+py::dict profile(PyExecutable& self, py::handle feeds, size_t runs) {
+  Profiler profiler;
+  for (size_t r = 0; r < runs; ++r) {
+    profiler.begin_run();
+    run_once(self, feeds, profiler);
+    profiler.end_run(runs);
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  }
+  return measured(profiler, self);
 }
 
 py::object array_of(const Tensor& tensor) {
@@ -103,8 +107,12 @@ py::tuple capture(PyExecutable& self, py::handle feeds) {
 
 }  // namespace
 
-void define_observed_runs(py::class_<PyExecutable, std::shared_ptr<PyExecutable>>& executable) {
+void define_observed_runs(py::module_& module,
+                          py::class_<PyExecutable, std::shared_ptr<PyExecutable>>& executable) {
   using namespace py::literals;
+  py::class_<Profiler>(module, "Profiler", "Measures the run that it is given to.")
+      .def(py::init<>())
+      .def("measured", &measured, "executable"_a, "What Executable.profile returns.");
   executable
       .def("profile", &profile, "feeds"_a, "runs"_a,
            "Times of every stage and step: events has rows of run, plan, node (-1: the stage), "

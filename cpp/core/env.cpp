@@ -3,6 +3,8 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 
 #include "core/error.h"
 
@@ -10,6 +12,10 @@ namespace rlx {
 namespace {
 
 std::string variable(std::string_view name) { return "RLX_" + std::string(name); }
+
+std::mutex overrides_mutex;
+// Never destroyed: threads may still ask when the process ends.
+auto& overrides = *new std::map<std::string, std::string, std::less<>>;
 
 }  // namespace
 
@@ -20,7 +26,17 @@ std::optional<std::string> system_env(const char* name) {
 }
 
 std::optional<std::string> env(std::string_view name) {
+  {
+    const std::lock_guard lock(overrides_mutex);
+    if (const auto found = overrides.find(name); found != overrides.end()) return found->second;
+  }
   return system_env(variable(name).c_str());
+}
+
+void override_env(std::string_view name, std::optional<std::string> value) {
+  const std::lock_guard lock(overrides_mutex);
+  if (value) overrides.insert_or_assign(std::string(name), std::move(*value));
+  else if (const auto old = overrides.find(name); old != overrides.end()) overrides.erase(old);
 }
 
 std::optional<int64_t> env_int(std::string_view name, int64_t least, int64_t most) {

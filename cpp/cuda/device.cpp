@@ -72,6 +72,10 @@ std::shared_ptr<const Gpu> open_gpu(int ordinal) {
   return gpu = made;
 }
 
+void bound_pools() {
+  for (const auto& gpu : opened_gpus()) gpu->pool->set_cap(pool_cap(*gpu->driver));
+}
+
 void reset_gpu(int ordinal) {
   const std::lock_guard lock(gpus_mutex);
   gpus.erase(ordinal);

@@ -19,6 +19,8 @@ struct Gpu {
 
 // The GPU with what it shares, opened once; throws Error(device) naming what is missing.
 std::shared_ptr<const Gpu> open_gpu(int ordinal);
+// Takes RLX_CUDA_ARENA_POOL, where it was set anew, over to the pools that there are.
+void bound_pools();
 // Ends it for all Sessions that use it: their next call raises StaleHandleError.
 void reset_gpu(int ordinal);
 // Those opened so far.

@@ -99,6 +99,12 @@ void MemoryPool::trim(size_t most) noexcept {
   }
 }
 
+void MemoryPool::set_cap(size_t cap) {
+  const std::lock_guard lock(mutex_);
+  cap_ = cap;
+  trim(cap);
+}
+
 void MemoryPool::empty() {
   const std::lock_guard lock(mutex_);
   trim(0);

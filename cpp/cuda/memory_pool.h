@@ -21,6 +21,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   MemoryPool(std::shared_ptr<Driver> driver, size_t cap) : driver_(std::move(driver)), cap_(cap) {}
   ~MemoryPool();
   std::shared_ptr<void> get(size_t bytes);
+  void set_cap(size_t cap);                  // bytes of free blocks that are kept
   void empty();                              // gives what is kept back to the driver
   PoolStatistics statistics() const;
 
@@ -30,8 +31,8 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   void* carve(size_t size);
 
   const std::shared_ptr<Driver> driver_;
-  const size_t cap_;
   mutable std::mutex mutex_;
+  size_t cap_;
   std::multimap<size_t, void*> free_;        // by size; large blocks only
   std::map<size_t, std::vector<void*>> small_;
   std::vector<void*> slabs_;                 // that small blocks are cut from

@@ -20,6 +20,7 @@ struct ExecOptions {
   size_t memory_limit = SIZE_MAX;             // of one arena; a larger plan is an Error
   bool check_memory = false;                  // poison and canaries around every value
   bool record = true;                         // replay repeated work, where the device can
+  bool stepwise = false;                      // wait for each step, so that its node is named
   int lanes = 1;                              // streams of a run, where the device has them
   std::string force = {};                     // a rung to insist on
 };

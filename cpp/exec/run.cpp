@@ -134,6 +134,7 @@ void Runner::run_node(PlanState& state, size_t t, void* stream) {
       if (observer) observer->begin_step();
       if (observer && queue) queue->begin_timing();
       selection.steps[s].body->run(args);
+      if (queue && unit_.shared.options.stepwise) queue->synchronize();
       if (observer) observer->end_step(t, s, queue ? queue->end_timing() : -1);
     }
     if (queue) queue->name_node(nullptr);

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from rlx.feeds import Info
-    from rlx.options import Options
+    from rlx.options import Options, configure
     from rlx.profile import Profile
     from rlx.session import Session
     from rlx.state import State
@@ -35,7 +35,7 @@ _NAMES = {
     "rlx.errors": ("DeviceError", "Error", "InputError", "InternalError", "MemoryLimitError",
                    "ModelError", "StaleHandleError", "UnsupportedError"),
     "rlx.feeds": ("Info",),
-    "rlx.options": ("Options",),
+    "rlx.options": ("Options", "configure"),
     "rlx.profile": ("Profile",),
     "rlx.session": ("Session",),
     "rlx.state": ("State",),
@@ -45,7 +45,7 @@ _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names
 __all__ = [
     "DeviceError", "Error", "Info", "InputError", "InternalError", "MemoryLimitError",
     "ModelError", "Options", "Profile", "Session", "StaleHandleError", "State",
-    "UnsupportedError", "devices", "empty_cache", "load", "reset", "run",
+    "UnsupportedError", "configure", "devices", "empty_cache", "load", "reset", "run",
     "to_dlpack",
 ]
 

@@ -1,16 +1,17 @@
-"""Options of a Session, with their defaults and checks."""
+"""Options of a Session and of the process, with their defaults and checks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rlx import _core, environment
 from rlx.errors import InputError
 
 if TYPE_CHECKING:
     from rlx._core import Device
 
-MODES = ("graph", "stream", "multistream")
+MODES = ("graph", "stream", "multistream", "eager")
 _LARGEST = {"threads": 2**31 - 1, "streams": 32, "plan_cache_bytes": 2**63 - 1,
             "memory_limit": 2**63 - 1}
 
@@ -27,8 +28,18 @@ class Options:
     memory_limit: bytes that a plan's arena may take, 0 for no limit; MemoryLimitError above it.
     tf32: whether float32 products, convolutions and attention on CUDA may round to TF32.
     mode: how CUDA runs are done: "graph" records and replays them, "stream" launches each time,
-        "multistream" is "graph" with independent nodes side by side on several streams.
+        "multistream" is "graph" with independent nodes side by side on several streams, "eager"
+        is "stream" and waits for each step, so that an error names its ONNX node.
     streams: how many "multistream" takes.
+    log_fallback: say on stderr, once for each cause, why a CUDA library was passed over.
+    dispatch_report, fusion_report: say on stderr, for new shapes, how each step runs and why, and
+        what became of each ONNX node.
+    verbose: say on stderr what the session does and how long it takes.
+    trace: a file that gets a trace of each run (for ui.perfetto.dev), the last one staying; such
+        runs are done step by step. See Session.profile for more than one run.
+    ir_dump: a folder that gets the program's text as imported and after each pass.
+
+    What is not given may come from environment variables, see rlx.environment.VARIABLES.
     """
 
     device: str = "auto"
@@ -40,6 +51,12 @@ class Options:
     tf32: bool = True
     mode: str = "graph"
     streams: int = 4
+    log_fallback: bool = False
+    dispatch_report: bool = False
+    fusion_report: bool = False
+    verbose: bool = False
+    trace: str = ""
+    ir_dump: str = ""
 
     @property
     def lanes(self) -> int:
@@ -54,8 +71,10 @@ class Options:
 
     @classmethod
     def of(cls, **given) -> Options:
-        """Options from keyword arguments; InputError for an unknown name or a bad value."""
+        """Options from keyword arguments, else from the environment; InputError for an unknown
+        name or a bad value."""
         known = {f.name: f.default for f in fields(cls)}
+        given = environment.options(given) | given
         for name, value in given.items():
             if name not in known:
                 raise InputError(f"unknown option {name!r}", expected=", ".join(known))
@@ -74,3 +93,23 @@ class Options:
                 raise InputError(f"option {name!r} is out of range",
                                  expected=f"0 to {largest}", got=given[name])
         return cls(**given)
+
+
+def configure(**settings: Any) -> None:
+    """Settings of the process, by keyword; None takes one back to its environment variable.
+
+    kernel_cache: the folder of compiled GPU kernels, "off" for none (RLX_CUDA_PTX_CACHE).
+    arena_pool: most bytes of free GPU memory that are kept for reuse (RLX_CUDA_ARENA_POOL).
+    """
+    variables = {v.option: v for v in environment.VARIABLES if v.of_process}
+    for name, value in settings.items():
+        if name not in variables:
+            raise InputError(f"unknown setting {name!r}", expected=", ".join(variables))
+        number = name == "arena_pool"
+        if value is not None and (type(value) is not (int if number else str)
+                                  or (number and not 0 <= value < 2**63)):
+            raise InputError(f"setting {name!r} has a bad value", got=repr(value),
+                             expected="bytes" if number else "a folder or off")
+    for name, value in settings.items():
+        _core.override_variable(variables[name].name.removeprefix("RLX_"),
+                                None if value is None else str(value))

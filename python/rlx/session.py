@@ -13,6 +13,7 @@ from rlx import _core, feeds
 from rlx.errors import InputError, ModelError, UnsupportedError
 from rlx.options import Options
 from rlx.state import State
+from rlx.watch import Watch
 
 if TYPE_CHECKING:
     from rlx.background import RunFuture
@@ -31,7 +32,8 @@ class Session:
 
     def __init__(self, model: Any, **options: Any):
         self.options = Options.of(**options)
-        self._device = _core.make_device(self.options.device, self.options.tf32)
+        self._device = _core.make_device(self.options.device, self.options.tf32,
+                                         self.options.log_fallback)
         self.options.check_force(self._device)
         # Loaded with the first model: it would double the time of `import rlx`.
         from rlx import compiler
@@ -50,10 +52,11 @@ class Session:
         self._maps: dict[str, tuple] = {}  # of outputs that are sequences of maps: their keys
         self._current: Any = None  # what explain() and memory_plan() describe
         self._fast: Any = None     # the one executable, when no input decides the program
+        self._watch = Watch.of(self)
         try:
             self._current = self._executable(compiler.Facts())
             maps = self._maps or any(p.HasField("map_type") for p in graph.inputs.values())
-            self._fast = None if graph.defaults or maps else self._current
+            self._fast = None if graph.defaults or maps or self._watch else self._current
         except compiler.Specialise as need:
             self._note(need, 0)
         except ModelError:
@@ -124,11 +127,17 @@ class Session:
         while True:
             try:
                 facts, executable = self._specialise(given, denied)
-                return facts, executable, executable.run(given, out, None, outputs, stream)
+                return facts, executable, self._run(executable, facts, given, out, None, outputs,
+                                                    stream)
             except _core.Respecialise as failed:
                 if failed.args[0] in denied:
                     raise
                 denied |= {failed.args[0]}
+
+    def _run(self, executable: Any, facts: Any, *arguments: Any) -> dict[str, Any]:
+        if self._watch is None:
+            return executable.run(*arguments)
+        return self._watch.run(executable, facts, *arguments)
 
     def _specialise(self, given: dict[str, Any], denied: frozenset[str]) -> tuple[Any, Any]:
         """Facts and executable for these inputs, imported anew when the facts are new."""
@@ -192,13 +201,17 @@ class Session:
         key = (facts.key(), outputs)
         found = self._compiled.get(key)
         if found is None:
+            seen = self._watch and self._watch.compiling()
             program = self._compiler.compile_model(self._model, facts, outputs, self._disabled,
-                                                   self._maps)
+                                                   self._maps, seen)
+            if seen:
+                seen.end()
             found = _core.Executable(program, self._device, self._packs,
                                      threads=self.options.threads, force=self.options.force,
                                      plan_cache_bytes=self.options.plan_cache_bytes,
                                      memory_limit=self.options.memory_limit,
-                                     record=self.options.mode != "stream",
+                                     record=self.options.mode not in ("stream", "eager"),
+                                     stepwise=self.options.mode == "eager",
                                      lanes=self.options.lanes)
             self._imports += 1
             self._compiled[key] = found

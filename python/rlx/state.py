@@ -34,15 +34,17 @@ class State:
         self._core: Any = None
         self._filled = False  # by a run since the beginning or `clear`
         self._executable: Any = None
+        self._facts: Any = None
         self._open()
 
     def _open(self) -> None:
         """Compiles the model with the pairs as states, under the assumptions that hold."""
         compiler = self.session._compiler
-        facts = compiler.Facts(denied=self._denied, states=self._pairs, capacity=self._capacity)
+        self._facts = compiler.Facts(denied=self._denied, states=self._pairs,
+                                     capacity=self._capacity)
         with self.session._lock:
             try:
-                self._executable = self.session._executable(facts)
+                self._executable = self.session._executable(self._facts)
             except compiler.Specialise as need:
                 raise UnsupportedError(f"a state needs a model of fixed form: {need}") from need
         self._core = _core.State(self._executable)
@@ -51,7 +53,7 @@ class State:
         """Session.run with this state; `given` is normalised already."""
         while True:
             try:
-                result = self._executable.run(given, out, self._core)
+                result = self.session._run(self._executable, self._facts, given, out, self._core)
                 self.session._current, self._filled = self._executable, True
                 return result
             except _core.Respecialise as failed:

@@ -147,37 +147,43 @@ def _order():
                    [typed(F32, *out), typed(I64, *out)])
 
 
-def _levels(*shape):
-    """Multiples of 1 / 256 whose range is 255 of them in each slice: rounding keeps them."""
-    x = np.random.default_rng(6).integers(-100, 156, shape)
-    x[..., 0, 0], x[..., 0, 1] = -100, 155
-    return (x / 256).astype(np.float32)
-
-
-def _lstm_of_bytes():
-    """Integer weights; one step over numbers that rounding keeps, since CUDA does not round."""
+def _lstm_of_bytes(batchwise):
+    """Integer weights: x and, before each step, the state are rounded by their ranges."""
     rng = np.random.default_rng(7)
     weights = [rng.integers(-128, 128, (2, 20, n)).astype(np.int8) for n in (6, 5)]
     scales = [rng.uniform(0.002, 0.004, s).astype(np.float32) for s in ((2, 1), (2, 20))]
     zeros = [rng.integers(-20, 20, s).astype(np.int8) for s in ((2, 20), (2, 1))]
-    return Case("lstm of bytes", ("recurrent",), Recurrent("lstm", 5, "bidirectional"),
-                [_levels(1, 3, 6), *weights, values((2, 40), seed=3), None, _levels(2, 3, 5), None,
-                 None, scales[0], zeros[0], scales[1], zeros[1]],
-                [typed(F32, 1, 2, 3, 5), typed(F32, 2, 3, 5), typed(F32, 2, 3, 5)], "rounded")
+    lengths = None if batchwise else np.array([4, 2, 3], np.int32)
+    x, h, y = (((3, 4, 6), (3, 2, 5), (3, 4, 2, 5)) if batchwise else
+               ((4, 3, 6), (2, 3, 5), (4, 2, 3, 5)))
+    return Case(f"lstm of bytes {batchwise}", ("recurrent",),
+                Recurrent("lstm", 5, "bidirectional", batchwise=batchwise),
+                [values(x, seed=8), *weights, values((2, 40), seed=3), lengths,
+                 values(h, seed=9, scale=0.3), None, None, scales[0], zeros[0], scales[1],
+                 zeros[1]],
+                [typed(F32, *y), typed(F32, *h), typed(F32, *h)], "rounded")
+
+
+def _layer(kind, gates, dtype, before=False):
+    lstm = kind == "lstm"
+    peephole = values((2, 15), dtype, seed=5) if lstm else None
+    return Case(f"{kind} {before} {dtype.name.lower()}", ("recurrent",),
+                Recurrent(kind, 5, "bidirectional", linear_before_reset=before),
+                [values((4, 3, 6), dtype), values((2, gates * 5, 6), dtype, seed=1, scale=0.3),
+                 values((2, gates * 5, 5), dtype, seed=2, scale=0.3),
+                 values((2, gates * 10), dtype, seed=3), np.array([4, 2, 3], np.int32),
+                 values((2, 3, 5), dtype, seed=4), None, peephole],
+                [typed(dtype, 4, 2, 3, 5), typed(dtype, 2, 3, 5),
+                 typed(dtype, 2, 3, 5) if lstm else None], "rounded" if dtype is F32 else "sum")
 
 
 def _tail():
-    for kind, gates in (("lstm", 4), ("gru", 3), ("rnn", 1)):
-        for before in (False, True) if kind == "gru" else (False,):
-            yield Case(f"{kind} {before}", ("recurrent",),
-                       Recurrent(kind, 5, "bidirectional", linear_before_reset=before),
-                       [values((4, 3, 6)), values((2, gates * 5, 6), seed=1, scale=0.3),
-                        values((2, gates * 5, 5), seed=2, scale=0.3),
-                        values((2, gates * 10), seed=3),
-                        np.array([4, 2, 3], np.int32), values((2, 3, 5), seed=4), None, None],
-                       [typed(F32, 4, 2, 3, 5), typed(F32, 2, 3, 5),
-                        typed(F32, 2, 3, 5) if kind == "lstm" else None], "rounded")
-    yield _lstm_of_bytes()
+    for dtype in (F32, F16, BF16):
+        for kind, gates in (("lstm", 4), ("gru", 3), ("rnn", 1)):
+            for before in (False, True) if kind == "gru" else (False,):
+                yield _layer(kind, gates, dtype, before)
+    yield _lstm_of_bytes(False)
+    yield _lstm_of_bytes(True)
     for n, inverse, onesided in ((12, False, False), (14, False, True), (15, True, False),
                                  (9, True, True)):
         points = n // 2 + 1 if onesided and not inverse else n

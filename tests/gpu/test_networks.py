@@ -48,8 +48,6 @@ def test_replay_equals_launching_bit_for_bit(gpu, name):
 
 @NAMES
 def test_half_is_near_float64(gpu, name):
-    if name == "tagger":
-        pytest.skip("recurrent layers take no float16")
     given = inputs(name, SIZES[name][0], dtype=np.dtype(np.float16))
     truth = evaluate_graph(import_model(read(narrow(name, dtype=np.dtype(np.float16)))), given,
                            double=True)

@@ -143,7 +143,7 @@ Selection select_attention(const Attention& prim, const SelectRequest& request,
       check_not_forced(request.force, "cudnn", refusal);
     }
   }
-  log_fallback("Attention", refusal);
+  log_fallback(tools.options.log_fallback, "Attention", refusal);
   Selection selection = select_attention_kernel(prim, request, tools);
   selection.reason = refusal + (selection.reason.empty() ? "" : "; " + selection.reason);
   return selection;

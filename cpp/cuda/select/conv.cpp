@@ -107,7 +107,7 @@ class ConvSelect {
     } else {
       check_not_forced(request_.force, "cudnn", refusal);
     }
-    log_fallback("Conv", refusal);
+    log_fallback(tools_.options.log_fallback, "Conv", refusal);
     Selection selection = select_conv_kernel(prim_, request_, tools_);
     selection.reason = refusal + (selection.reason.empty() ? "" : "; " + selection.reason);
     return selection;

@@ -5,7 +5,6 @@
 #include <mutex>
 #include <set>
 
-#include "core/env.h"
 #include "core/error.h"
 
 namespace rlx::cuda {
@@ -20,8 +19,7 @@ void check_not_forced(std::string_view force, std::string_view library,
   throw error;
 }
 
-void log_fallback(const char* prim, const std::string& reason) {
-  static const bool wanted = env_int("CUDA_LOG_FALLBACK", 0, 1).value_or(0) == 1;
+void log_fallback(bool wanted, const char* prim, const std::string& reason) {
   if (!wanted || reason.empty()) return;
   static std::mutex mutex;
   static std::set<std::string> said;

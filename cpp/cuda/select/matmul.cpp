@@ -103,7 +103,7 @@ class MatMulSelect {
     } else {
       check_not_forced(request_.force, "cublaslt", refusal);
     }
-    log_fallback("MatMul", refusal);
+    log_fallback(tools_.options.log_fallback, "MatMul", refusal);
     Selection selection = select_matmul_kernel(prim_, request_, tools_);
     selection.reason = refusal + (selection.reason.empty() ? "" : "; " + selection.reason);
     return selection;

@@ -91,6 +91,12 @@ void check_shapes(const params::Recurrent& p, int64_t gates, const SelectRequest
   expect(request, 7, {d, 3 * n}, "P");
 }
 
+void check_type(DType type) {
+  const DType taken[] = {DType::float16, DType::bfloat16, DType::float32, DType::float64};
+  if (std::ranges::count(taken, type)) return;
+  throw Error(ErrorKind::unsupported, std::string("recurrent layers take no ") + name_of(type));
+}
+
 // Of 8-bit weights: w's scale and zero point behind the eight operands of every layer, then r's.
 void bind_scales(LaunchBuilder<params::Recurrent>& launch, const SelectRequest& request) {
   params::Recurrent& p = launch.params;
@@ -108,10 +114,7 @@ void bind_scales(LaunchBuilder<params::Recurrent>& launch, const SelectRequest& 
 Selection select_recurrent(const Recurrent& prim, const SelectRequest& request,
                            const Tools& tools) {
   const TensorDesc& x = request.inputs[0];
-  if (x.dtype != DType::float32 && x.dtype != DType::float64) {
-    throw Error(ErrorKind::unsupported,
-                std::string("recurrent layers take no ") + name_of(x.dtype));
-  }
+  check_type(x.dtype);
   LaunchBuilder<params::Recurrent> launch;
   params::Recurrent& p = launch.params;
   p.steps = x.shape[prim.batchwise ? 1 : 0];
@@ -159,11 +162,12 @@ Selection select_recurrent(const Recurrent& prim, const SelectRequest& request,
                      define("RLX_BLOCK", block)},
                     {}};
   const int64_t rows = p.batch * p.directions;
-  // Rounding the state would need the range of the whole batch between two steps.
-  const std::string rounding = bytes ? "; x and the state are not rounded" : "";
-  return one_step("a block for each row" + rounding, launch.finish(tools.jit.get(kernel),
-                                                        blocks_of(rows, block)),
-                  size_t(rows * (gates + 4) * p.hidden) * size_of(x.dtype));
+  size_t workspace = size_t(rows * (gates + 4) * p.hidden) * size_of(compute_type(x.dtype));
+  if (bytes) workspace += size_t(rows * (p.input + p.hidden)) * sizeof(int16_t);  // levels
+  // What the state is rounded by spans the batch.
+  return one_step(bytes ? "a block for each direction" : "a block for each row",
+                  launch.finish(tools.jit.get(kernel), blocks_of(bytes ? p.directions : rows,
+                                                                 block)), workspace);
 }
 
 }  // namespace rlx::cuda

@@ -10,14 +10,15 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     """The model, how it is compiled, and where it runs."""
     parser.add_argument("model", metavar="MODEL", help="the .onnx file")
     group = parser.add_argument_group("options of the session")
-    group.add_argument("--device", default="auto", help="auto (default), cpu or cuda[:N]")
-    group.add_argument("--threads", type=int, default=0, metavar="N",
+    group.add_argument("--device", help="auto (default), cpu or cuda[:N]")
+    group.add_argument("--threads", type=int, metavar="N",
                        help="CPU threads; 0 (default) takes what the machine allows")
-    group.add_argument("--disable", action="append", default=[], metavar="PASS",
+    group.add_argument("--disable", action="append", metavar="PASS",
                        help="leave out a pass; may be repeated")
-    group.add_argument("--force", default="", metavar="RUNG",
+    group.add_argument("--force", metavar="RUNG",
                        help="insist on a rung where it applies (see rlx explain)")
-    group.add_argument("--memory-limit", type=int, default=0, metavar="BYTES",
+    group.add_argument("--mode", help="of CUDA runs: graph (default), stream, multistream, eager")
+    group.add_argument("--memory-limit", type=int, metavar="BYTES",
                        help="refuse plans whose arena is larger")
 
 
@@ -40,10 +41,10 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 
 
 def session_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The keywords of rlx.load."""
-    return {"device": arguments.device, "threads": arguments.threads,
-            "disable": tuple(arguments.disable), "force": arguments.force,
-            "memory_limit": arguments.memory_limit}
+    """The keywords of rlx.load that were given."""
+    names = ("device", "threads", "disable", "force", "mode", "memory_limit")
+    given = {name: getattr(arguments, name) for name in names}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def load(arguments: argparse.Namespace) -> Any:

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         start = time.perf_counter()
         results = session.run(given)
         first = time.perf_counter() - start
-        threads = arguments.threads or session._device.default_threads
+        threads = session.options.threads or session._device.default_threads
         runners: dict[str, Any] = {"rlx": lambda: session.run(given)}
         versions, missing = {"rlx": rlx.__version__}, {}
         for name in filter(None, arguments.vs.split(",")):

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from rlx.cli import inputs, show
-    from rlx.cli.decisions import decisions
+    from rlx.diagnose.decisions import decisions
     with common.load(arguments) as session:
         given = inputs.gather(session, arguments)
         facts, executable, _ = session._settle(given)

@@ -289,7 +289,7 @@ class Recurrent:
 
     direction: forward, reverse, bidirectional. Integer w and r of an lstm come with w_scale,
     w_zero, r_scale, r_zero behind p, [directions, 1 or gates]. x, and the state before each step,
-    are then rounded to uint8 by their ranges, as DynamicQuantizeLinear does; CUDA leaves them.
+    are then rounded to uint8 by their ranges, as DynamicQuantizeLinear does.
     """
 
     kind: str

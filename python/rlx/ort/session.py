@@ -76,8 +76,9 @@ class InferenceSession:
                 self._session = self._made(self._providers[0])
 
     def _made(self, provider: Provider) -> Session:
-        return Session(self._model, device=device_of(provider), threads=threads_of(self._options),
-                       disable=self._options.left_out())
+        threads = threads_of(self._options)
+        return Session(self._model, device=device_of(provider), disable=self._options.left_out(),
+                       **({"threads": threads} if threads else {}))
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any],
             run_options: RunOptions | None = None) -> list[Any]:

@@ -38,8 +38,12 @@ PIPELINE: dict[str, Callable[[Graph], Graph]] = {
 }
 
 
-def run_pipeline(graph: Graph, disable: Iterable[str] = ()) -> Graph:
-    """The graph after every pass that is not disabled by name; InputError for unknown names."""
+def run_pipeline(graph: Graph, disable: Iterable[str] = (),
+                 seen: Callable[[str, Graph], object] | None = None) -> Graph:
+    """The graph after every pass that is not disabled by name; InputError for unknown names.
+
+    `seen` is called with each pass's name and what it gave.
+    """
     unknown = set(disable) - set(PIPELINE)
     if unknown:
         raise InputError("option 'disable' names no pass", expected=", ".join(PIPELINE),
@@ -47,4 +51,6 @@ def run_pipeline(graph: Graph, disable: Iterable[str] = ()) -> Graph:
     for name, rewrite in PIPELINE.items():
         if name not in disable:
             graph = rewrite(graph)
+            if seen is not None:
+                seen(name, graph)
     return graph

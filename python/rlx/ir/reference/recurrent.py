@@ -96,14 +96,12 @@ def _direction(prim: Recurrent, x, lens, back: bool, functions, near, w, r, b, h
     c = np.zeros((batch, size)) if c is None else c
     p = np.zeros(3 * size) if p is None else p
     y = np.zeros((steps, batch, size))
-    rows = np.arange(batch)
-    for t in range(steps):
-        at = np.where(t < lens, lens - 1 - t if back else t, t)
+    for t in reversed(range(steps)) if back else range(steps):
         live = (t < lens)[:, None]
         state = near(h, t < lens)
-        new_h, new_c = _CELLS[prim.kind](prim, x[at, rows], state, c, w, r, b, p, functions)
+        new_h, new_c = _CELLS[prim.kind](prim, x[t], state, c, w, r, b, p, functions)
         h, c = np.where(live, new_h, h), np.where(live, new_c, c)
-        y[at, rows] = np.where(live, h, 0.0)
+        y[t] = np.where(live, h, 0.0)
     return y, h, c
 
 
