@@ -58,7 +58,8 @@ template <> struct Fields<MatMul> {
   static constexpr std::tuple list{
       field("trans_a", &MatMul::trans_a), field("trans_b", &MatMul::trans_b),
       field("alpha", &MatMul::alpha), field("accumulate", &MatMul::accumulate),
-      field("epilogue", &MatMul::epilogue)};
+      field("epilogue", &MatMul::epilogue), field("b_type", &MatMul::b_type),
+      field("block_k", &MatMul::block_k), field("block_n", &MatMul::block_n)};
 };
 template <> struct Fields<Conv> {
   static constexpr std::string_view name = "Conv";

@@ -59,11 +59,14 @@ struct Cumulate {
   bool exclusive = false, reverse = false;
 };
 
-struct MatMul {  // inputs a, b, a_zero, b_zero, *extra
+struct MatMul {  // inputs a, b, a_zero, b_zero, b_scale, groups, *extra
+  static constexpr size_t operands = 6;  // those before the extras
   bool trans_a = false, trans_b = false;
   double alpha = 1.0;
   DType accumulate = DType::float32;
   RegionPtr epilogue;
+  DType b_type = DType::none;  // set: b is dequantised while it is read
+  int block_k = 1, block_n = 1;
 };
 
 struct Conv {  // inputs x, w, x_zero, w_zero, *extra

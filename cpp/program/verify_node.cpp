@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/packed.h"
 #include "program/fields.h"
 #include "program/names.h"
 #include "program/scalar_op.h"
@@ -167,11 +168,33 @@ class NodeCheck {
   }
 
   void check(const MatMul& m) const {
-    operands(2, 4, extras_of(m.epilogue), 1);
+    operands(2, MatMul::operands, extras_of(m.epilogue), 1);
     require(rank(0) >= 2 && rank(1) >= 2, "a product takes ranks of at least 2");
-    out_rank_is(std::max(rank(0), rank(1)));
+    const bool grouped = input(5) != nullptr;
+    out_rank_is(grouped ? 2 : std::max(rank(0), rank(1)));
     require(m.accumulate != DType::none, "a product has no accumulation type");
-    fused(m.epilogue, nullptr, 4, 1);
+    if (grouped) {
+      require(rank(0) == 2 && rank(1) == 3 && rank(5) == 1,
+              "with groups a has rank 2, b rank 3, and each row of a one group");
+      const DType ids = input(5)->dtype;
+      require(ids == DType::int32 || ids == DType::int64, "groups are int32 or int64");
+    }
+    require((m.b_type != DType::none) == (input(4) != nullptr),
+            "a quantised b, and no other, has scales");
+    if (m.b_type != DType::none) quantised(m);
+    fused(m.epilogue, nullptr, MatMul::operands, 1);
+  }
+
+  void quantised(const MatMul& m) const {
+    const DType a = input(0)->dtype, b = input(1)->dtype;
+    const bool narrow = bits_of(m.b_type) < 8;
+    require(bits_of(m.b_type) <= 8 && b == (narrow ? DType::uint8 : m.b_type),
+            "a quantised b holds another type");
+    require(m.trans_b && !m.trans_a && input(2) == nullptr, "only b [.., N, C] can be quantised");
+    require(a == DType::float32 || a == DType::float16 || a == DType::bfloat16,
+            "a quantised b is multiplied by float32, float16 or bfloat16");
+    require(m.block_k > 0 && m.block_n > 0, "blocks must not be empty");
+    require(is_float(input(4)->dtype) && rank(4) == rank(1), "scales are floats of b's rank");
   }
 
   void windows(const std::vector<int>& strides, const std::vector<int>& dilations,

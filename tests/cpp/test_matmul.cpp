@@ -153,7 +153,7 @@ void check_type(DType dtype, int low, int high, unsigned seed, std::string_view 
     const auto b = integers<V>(random, c.b_shape(), low, high);
     const PrimRun run = run_prim(prim_of(c), {as<T>(dtype, c.a_shape(), a),
                                               as<T>(dtype, c.b_shape(), b, c.constant), absent(),
-                                              absent()},
+                                              absent(), absent(), absent()},
                                  {{dtype, c.y_shape(), {}, false}}, {}, 1 + i % 2, force);
     check_equal_to<T>(c.text() + " by " + run.rung, run.outputs[0], reference(c, a, b));
   }
@@ -198,7 +198,8 @@ void check_bytes(DType a_type, DType b_type, unsigned seed) {
         prim_of(c),
         {as<A>(a_type, c.a_shape(), a), as<B>(b_type, c.b_shape(), b, c.constant),
          zeros ? as<A>(a_type, i % 3 == 0 ? Dims{c.m} : Dims{}, az) : absent(),
-         zeros ? as<B>(b_type, i % 3 == 1 ? Dims{c.n} : Dims{}, bz, c.constant) : absent()},
+         zeros ? as<B>(b_type, i % 3 == 1 ? Dims{c.n} : Dims{}, bz, c.constant) : absent(),
+         absent(), absent()},
         {{DType::int32, c.y_shape(), {}, false}}, {}, 1 + i % 2);
     const auto none = std::vector<int64_t>{};
     check_equal_to<int32_t>(c.text() + " by " + run.rung, run.outputs[0],

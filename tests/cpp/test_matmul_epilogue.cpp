@@ -62,7 +62,8 @@ void check_epilogue(DType type, DType accumulate, DType y_type, std::string_view
   const auto f32 = DType::float32;
   const PrimRun run = run_prim(
       prim, {as<A>(type, {batch, m, k}, a), as<A>(type, {k, n}, b, true), absent(), absent(),
-             as<float>(f32, {n}, column, true), as<float>(f32, {m, 1}, row),
+             absent(), absent(),
+             absent(), as<float>(f32, {n}, column, true), as<float>(f32, {m, 1}, row),
              as<float>(f32, shape, full)},
       {{y_type, shape, {}, false}}, numbers, 2, force);
   check_equal(run.rung, std::string(rung));
@@ -151,7 +152,7 @@ const Test batches{"matmul epilogue: a Region under more batch axes than the pro
   prim.epilogue = region.finish(region.scalar("mul", {x, region.scalar("add", {x, x})}));
   const PrimRun run = run_prim(prim, {as<float>(DType::float32, with(a_batch, 2, 4), a),
                                       as<float>(DType::float32, with(b_batch, 4, 3), b), absent(),
-                                      absent()},
+                                      absent(), absent(), absent()},
                                {{DType::float32, shape, {}, false}}, numbers);
   check_equal(run.rung, std::string("gemm, region"));
   for (int64_t i = 0; i < element_count(shape); ++i) {

@@ -160,10 +160,10 @@ const Test prims{"verify: primitives fit their operands", [] {
     p.values[5].shape = {3, 2};
     MatMul product;
     product.accumulate = DType::none;
-    node(p, 1) = {product, {2, 2, -1, -1}, {5}, -1};
+    node(p, 1) = {product, {2, 2, -1, -1, -1, -1}, {5}, -1};
   });
   broken("takes ranks of at least 2", [](Program& p) {
-    node(p, 1) = {MatMul{}, {4, 4, -1, -1}, {5}, -1};
+    node(p, 1) = {MatMul{}, {4, 4, -1, -1, -1, -1}, {5}, -1};
   });
   broken("no permutation", [](Program& p) {
     MovePart part;

@@ -25,7 +25,7 @@ def _matmuls():
                    [x, y, None, None], [typed(dtype, *shape)], "sum")
     yield Case("bias and gelu", ("matmul",),
                MatMul(epilogue=chain((20, 36), F32, "add", "gelu", store=F16)),
-               [values((20, 50), F16, 0, 0.2), values((50, 36), F16, 1, 0.2), None, None,
+               [values((20, 50), F16, 0, 0.2), values((50, 36), F16, 1, 0.2), *[None] * 4,
                 values((36,), seed=2)], [typed(F16, 20, 36)], "sum")
     yield Case("int8", ("matmul",), MatMul(accumulate=I32),
                [values((20, 70), U8), values((70, 9), I8, 1), np.array(7, np.uint8),

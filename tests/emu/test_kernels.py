@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from rlx.ir.reference import REFERENCES
-from tests.emu import cases_elementwise, cases_products
+from tests.emu import cases_elementwise, cases_products, cases_quantised
 from tests.emu.case import emulated
 from tests.emu.test_counts import KERNELS as COUNTED
 from tests.kernels.run_prim import run_prim
 from tests.tolerance import tolerance
 
-CASES = [*cases_elementwise.cases(), *cases_products.cases()]
+CASES = [*cases_elementwise.cases(), *cases_products.cases(), *cases_quantised.cases()]
 ROOT = Path(__file__).resolve().parents[2]
 
 

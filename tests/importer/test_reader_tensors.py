@@ -11,8 +11,8 @@ import pytest
 from rlx.errors import Error, MemoryLimitError, ModelError, UnsupportedError
 from rlx.importer.external import ExternalData
 from rlx.importer.loaded import Weight
-from rlx.importer.packing import pack
 from rlx.importer.tensors import TensorReader
+from rlx.ir.packing import pack
 from rlx.ir.types import DType
 
 NUMBERS = [t for t in DType if t is not DType.STRING]

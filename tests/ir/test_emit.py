@@ -71,7 +71,7 @@ def test_operands_stand_at_their_fixed_positions():
     y = b.matmul(a, w)
     b.graph.nodes[-1].inputs = [a, w]
     b.graph.outputs = [y]
-    assert emit(b.graph).stages[0].nodes[0].inputs[2:] == [-1, -1]
+    assert emit(b.graph).stages[0].nodes[0].inputs[2:] == [-1] * 4
 
 
 def test_a_runtime_symbol_cuts_after_its_producer():

@@ -83,7 +83,8 @@ def test_requantising_inside_a_product():
     factor = (2.0 ** rng.integers(-20, -12, n)).astype(np.float32)
     zero = full_range(np.int8, (n,), rng)
     prim = MatMul(accumulate=DType.INT32, epilogue=requantise((m, n), (n,)))
-    (y,) = run_prim(prim, [a, b, np.uint8(3), zero, factor], [TensorType(DType.INT8, (m, n))], 2)
+    (y,) = run_prim(prim, [a, b, np.uint8(3), zero, None, None, factor],
+                    [TensorType(DType.INT8, (m, n))], 2)
     sums = (wide(a) - 3) @ (wide(b) - wide(zero))
     np.testing.assert_array_equal(y, np.clip(np.rint(sums * factor.astype(float)), -128, 127))
 

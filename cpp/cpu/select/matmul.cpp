@@ -6,6 +6,7 @@
 // VNNI.
 #include "cpu/kernels/matmul_plain.h"
 
+#include "cpu/select/matmul_quantised.h"
 #include "cpu/select/matmul_task.h"
 #include "cpu/select/select.h"
 
@@ -16,7 +17,7 @@ struct PlainBody : StepBody {
   PlainMatMul call;
   void run(const RunArgs& args) const override {
     void* const* o = args.operands;
-    plain_matmul(call, o[0], o[1], o[2], o[3], o[4], args.threads);
+    plain_matmul(call, o[0], o[1], o[2], o[3], o[matmul_operands], args.threads);
   }
 };
 
@@ -60,6 +61,8 @@ Selection matmul_plain(const MatMulTask& task) {
 }
 
 Selection select_matmul(const MatMul& prim, const SelectRequest& request) {
+  if (request.inputs[5].dtype != DType::none) return matmul_grouped(prim, request);
+  if (prim.b_type != DType::none) return matmul_quantised(prim, request);
   const MatMulTask task(prim, request);
   std::string refusal;
   if (request.force.empty() || request.force == "gemm") {

@@ -10,7 +10,7 @@
 
 namespace rlx::cpu {
 
-constexpr size_t matmul_operands = 4;  // a, b, a_zero, b_zero; extras of the epilogue follow
+constexpr size_t matmul_operands = MatMul::operands;  // extras of the epilogue follow
 
 struct BatchAxis {
   int64_t extent, a, b, c;  // strides in elements; 0 repeats

@@ -18,7 +18,7 @@ using plan::BatchAxis;
 using plan::EpilogueOp;
 using plan::Place;
 
-constexpr size_t fixed_operands = 4;  // a, b, a_zero, b_zero
+constexpr size_t fixed_operands = MatMul::operands;
 constexpr int64_t arena_alignment = 64;
 
 // What cuBLASLt computes behind the product: alpha, residual, bias, ReLU, in this order.
@@ -269,6 +269,9 @@ class MatMulSelect {
 }  // namespace
 
 Selection select_matmul(const MatMul& prim, const SelectRequest& request, const Tools& tools) {
+  if (prim.b_type != DType::none || request.inputs[5].dtype != DType::none) {
+    return select_matmul_dequant(prim, request, tools);
+  }
   return MatMulSelect(prim, request, tools).select();
 }
 

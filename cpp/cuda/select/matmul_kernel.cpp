@@ -5,7 +5,7 @@
 namespace rlx::cuda {
 namespace {
 
-constexpr size_t fixed_operands = 4;  // a, b, a_zero, b_zero
+constexpr size_t fixed_operands = MatMul::operands;
 
 // Strides of the leading axes of `x` against those of the product; 0 where it repeats.
 Dims batch_strides(const TensorDesc& x, size_t rank) {

@@ -30,6 +30,8 @@ Selection select_conv(const Conv& prim, const SelectRequest& request, const Tool
 Selection select_attention(const Attention& prim, const SelectRequest& request, const Tools& tools);
 Selection select_matmul_kernel(const MatMul& prim, const SelectRequest& request,
                                const Tools& tools);
+Selection select_matmul_dequant(const MatMul& prim, const SelectRequest& request,
+                                const Tools& tools);
 Selection select_conv_kernel(const Conv& prim, const SelectRequest& request, const Tools& tools);
 Selection select_attention_kernel(const Attention& prim, const SelectRequest& request,
                                   const Tools& tools);

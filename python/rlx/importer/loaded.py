@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 
-from rlx.importer.packing import bits_of, unpack
+from rlx.ir.packing import bits_of, unpack
 from rlx.ir.types import DType
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import onnx
 from rlx.errors import MemoryLimitError, ModelError, UnsupportedError, context
 from rlx.importer.external import ExternalData
 from rlx.importer.loaded import Weight
-from rlx.importer.packing import bits_of, pack, packed_nbytes
 from rlx.importer.source import Source
 from rlx.importer.wire import Cut
+from rlx.ir.packing import bits_of, pack, packed_nbytes
 from rlx.ir.types import DType
 
 _DTYPES = {int(dtype): dtype for dtype in DType}

@@ -85,11 +85,18 @@ class Cumulate:
 
 @dataclass(frozen=True, slots=True)
 class MatMul:
-    """a, b, a_zero, b_zero, *extra -> y: batched product over NumPy-broadcast leading dims.
+    """a, b, a_zero, b_zero, b_scale, groups, *extra -> y: batched product over NumPy-broadcast
+    leading dims.
 
     Both ranks are at least 2. Transposes swap the last two axes. Integer inputs (int8/uint8 with
     int32 result) are exact; a_zero is scalar or per row of a, b_zero scalar or per column of b.
     The epilogue's load 0 is the product (of type `accumulate`), loads 1.. are `extra`.
+
+    With b_type, b [.., N, C] (trans_b) holds that type and stands for (b - b_zero) * b_scale.
+    Types of less than a byte lie in uint8, the first value of a row in the lowest bits; C values
+    may be more than K. b_scale is [.., ceil(N / block_n), at least ceil(K / block_k)], b_zero one
+    value or of that shape. With groups, one number g for each row of a [rows, K], row i of y is
+    a[i] times b[g], b having rank 3.
     """
 
     trans_a: bool = False
@@ -97,6 +104,9 @@ class MatMul:
     alpha: float = 1.0
     accumulate: DType = DType.FLOAT32
     epilogue: Region | None = None
+    b_type: DType | None = None
+    block_k: int = 1
+    block_n: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class Slots:
 
 
 _FIXED = {
-    Cumulate: Slots(1, 1, 1), MatMul: Slots(2, 4, 1), Conv: Slots(2, 4, 1), Pool: Slots(1, 1, 2),
+    Cumulate: Slots(1, 1, 1), MatMul: Slots(2, 6, 1), Conv: Slots(2, 4, 1), Pool: Slots(1, 1, 2),
     Norm: Slots(1, 3, 4), Attention: Slots(3, 3, 1), Gather: Slots(2, 2, 1),
     Scatter: Slots(3, 3, 1), Resize: Slots(1, 1, 1), NonMaxSuppression: Slots(2, 5, 2),
     Random: Slots(0, 1, 1), Recurrent: Slots(3, 12, 3), Fft: Slots(1, 1, 1),

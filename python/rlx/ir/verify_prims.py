@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rlx.ir.bodies import BODIES, MAX_RANK
-from rlx.ir.expr import Expr, Number
+from rlx.ir.expr import Expr
 from rlx.ir.graph import Value
 from rlx.ir.prims import (
     Attention, Conv, Cumulate, Fft, Gather, Map, MatMul, Move, MovePart, NonMaxSuppression, Norm,
@@ -13,7 +13,10 @@ from rlx.ir.prims import (
 )
 from rlx.ir.slots import Slots, slots
 from rlx.ir.types import DType, TensorType
-from rlx.ir.verify_region import require, verify_region
+from rlx.ir.verify_product import check_matmul
+from rlx.ir.verify_region import (
+    may_equal, of_rank, require, same_shape, verify_fused, verify_region,
+)
 
 # The strings of closed sets; C++ twin: program/names.h.
 KINDS: dict[type, dict[str, tuple[str, ...]]] = {
@@ -58,36 +61,12 @@ def _axis(axis: int, rank: int) -> None:
     require(0 <= axis < rank, f"axis {axis} is not in a rank of {rank}")
 
 
-def _rank(v: Value, rank: int) -> None:
-    require(v.rank == rank, f"{v!r} must have rank {rank}")
-
-
-def _same(a: Number, b: Number) -> bool:
-    """Whether two numbers may be equal: a symbolic one is only equal or not when bound."""
-    return isinstance(a, Expr) or isinstance(b, Expr) or a == b
-
-
-def _same_shape(v: Value, shape) -> None:
-    require(v.rank == len(shape) and all(map(_same, v.shape, shape)),
-            f"{v!r} must have the shape {list(shape)}")
-
-
 # -- fused regions ---------------------------------------------------------------------------
-
-def _fused(region: Region | None, first: Value | None, extras: list[Value]) -> list[Value]:
-    """Checks a Region fused with a primitive; the extras that it does not take."""
-    if region is None:
-        return extras
-    taken = len(region.accesses) - 1
-    verify_region(region, [first, *extras[:taken]])
-    require(len(region.results) == 1, "a fused region has one result")
-    return extras[taken:]
-
 
 def _prologue_shape(prim, inputs: list[Value]):
     if prim.prologue is None:
         return inputs[0].shape
-    _fused(prim.prologue, inputs[0], inputs[1:])
+    verify_fused(prim.prologue, inputs[0], inputs[1:])
     return prim.prologue.shape
 
 
@@ -97,7 +76,7 @@ def _check_region(p: Region, x, y) -> None:
     verify_region(p, x)
     for v, r in zip(y, p.results):
         if v is not None:
-            _same_shape(v, p.shape)
+            same_shape(v, p.shape)
             require(v.dtype is p.ops[r].dtype, f"{v!r} is not of its result's type")
 
 
@@ -107,25 +86,14 @@ def _check_reduce(p: Reduce, x, y) -> None:
         _axis(axis, len(shape))
     require(list(p.axes) == sorted(set(p.axes)), "the axes are not sorted and distinct")
     kept = [1 if k in p.axes else d for k, d in enumerate(shape) if p.keepdims or k not in p.axes]
-    _same_shape(y[0], kept)
+    same_shape(y[0], kept)
     if p.kind in ("argmax", "argmin"):
         require(len(p.axes) == 1 and y[0].dtype is DType.INT64, "argmax takes one axis to int64")
 
 
 def _check_cumulate(p: Cumulate, x, y) -> None:
     _axis(p.axis, x[0].rank)
-    _same_shape(y[0], x[0].shape)
-
-
-def _check_matmul(p: MatMul, x, y) -> None:
-    a, b = x[0], x[1]
-    require(a.rank >= 2 and b.rank >= 2, "a product takes ranks of at least 2")
-    m, ka = a.shape[-2:][::-1] if p.trans_a else a.shape[-2:]
-    kb, n = b.shape[-2:][::-1] if p.trans_b else b.shape[-2:]
-    require(_same(ka, kb), f"{a!r} and {b!r} differ in their inner dims")
-    _rank(y[0], max(a.rank, b.rank))
-    require(_same(y[0].shape[-2], m) and _same(y[0].shape[-1], n), f"{y[0]!r} has another shape")
-    _fused(p.epilogue, None, x[4:])
+    same_shape(y[0], x[0].shape)
 
 
 def _check_windows(p: Conv | Pool, x, y) -> None:
@@ -134,18 +102,18 @@ def _check_windows(p: Conv | Pool, x, y) -> None:
     for name in ("strides", "dilations", "pads_begin", "pads_end"):
         require(len(getattr(p, name)) == spatial, f"expected {spatial} {name}")
     require(all(n > 0 for n in (*p.strides, *p.dilations)), "strides or dilations not positive")
-    _rank(y[0], x[0].rank)
+    of_rank(y[0], x[0].rank)
 
 
 def _check_conv(p: Conv, x, y) -> None:
     _check_windows(p, x, y)
-    _rank(x[1], x[0].rank)
+    of_rank(x[1], x[0].rank)
     require(p.groups > 0, "groups must be positive")
     channels = x[0].shape[-1 if p.channels_last else 1]
     wanted, groups = (x[1].shape[0], 1) if p.transposed else (x[1].shape[1], p.groups)
     if not isinstance(wanted, Expr):
-        require(_same(channels, wanted * groups), f"{x[1]!r} does not fit {x[0]!r}")
-    _fused(p.epilogue, None, x[4:])
+        require(may_equal(channels, wanted * groups), f"{x[1]!r} does not fit {x[0]!r}")
+    verify_fused(p.epilogue, None, x[4:])
 
 
 def _check_pool(p: Pool, x, y) -> None:
@@ -157,22 +125,22 @@ def _check_pool(p: Pool, x, y) -> None:
 def _check_softmax(p: Softmax, x, y) -> None:
     shape = _prologue_shape(p, x)
     _axis(p.axis, len(shape))
-    _same_shape(y[0], shape)
+    same_shape(y[0], shape)
 
 
 def _check_norm(p: Norm, x, y) -> None:
     _axis(p.axis, x[0].rank)
     require(p.groups > 0, "groups must be positive")
-    rest = _fused(p.prologue, x[0], x[3:])
-    _fused(p.epilogue, None, rest)
-    _rank(y[0], x[0].rank)
+    rest = verify_fused(p.prologue, x[0], x[3:])
+    verify_fused(p.epilogue, None, rest)
+    of_rank(y[0], x[0].rank)
 
 
 def _check_attention(p: Attention, x, y) -> None:
     for v in (*x[:3], y[0]):
-        _rank(v, 4)
+        of_rank(v, 4)
         require(v.dtype is x[0].dtype, f"{v!r} has another element type than the queries")
-    _fused(p.score, None, x[3:])
+    verify_fused(p.score, None, x[3:])
 
 
 def _check_gather(p: Gather, x, y) -> None:
@@ -184,21 +152,21 @@ def _check_gather(p: Gather, x, y) -> None:
         return
     _axis(p.axis, data.rank)
     if p.kind == "elements":
-        _rank(indices, data.rank)
-        _same_shape(y[0], indices.shape)
+        of_rank(indices, data.rank)
+        same_shape(y[0], indices.shape)
     else:
-        _same_shape(y[0], (*data.shape[:p.axis], *indices.shape, *data.shape[p.axis + 1:]))
+        same_shape(y[0], (*data.shape[:p.axis], *indices.shape, *data.shape[p.axis + 1:]))
 
 
 def _check_scatter(p: Scatter, x, y) -> None:
     data, indices, updates = x
     require(indices.dtype.is_integer, f"{indices!r} must be integers")
     require(updates.dtype is data.dtype is y[0].dtype, "updates and data differ in type")
-    _same_shape(y[0], data.shape)
+    same_shape(y[0], data.shape)
     if p.kind == "elements":
         _axis(p.axis, data.rank)
-        _rank(indices, data.rank)
-        _same_shape(updates, indices.shape)
+        of_rank(indices, data.rank)
+        same_shape(updates, indices.shape)
 
 
 def _check_move(p: Move, x, y) -> None:
@@ -212,7 +180,7 @@ def _check_move(p: Move, x, y) -> None:
 
 def _check_part(part: MovePart, x, rank: int) -> None:
     require(part.input >= 0, "a part has no input")
-    _rank(x[part.input], rank)
+    of_rank(x[part.input], rank)
     require(sorted(part.perm) == list(range(rank)), f"{part.perm} is no permutation")
     for name in ("starts", "steps", "extents", "offsets"):
         require(len(getattr(part, name)) == rank, f"expected {rank} {name}")
@@ -223,7 +191,7 @@ def _check_resize(p: Resize, x, y) -> None:
         _axis(axis, x[0].rank)
     require(len(p.scales) == len(p.axes), "expected one scale for each axis")
     require(len(p.roi) in (0, 2 * len(p.axes)), "roi has the wrong length")
-    _rank(y[0], x[0].rank)
+    of_rank(y[0], x[0].rank)
 
 
 def _check_sort(p: Sort, x, y) -> None:
@@ -236,9 +204,9 @@ def _check_sort(p: Sort, x, y) -> None:
 
 
 def _check_nms(p: NonMaxSuppression, x, y) -> None:
-    _rank(x[0], 3)
-    _rank(x[1], 3)
-    _rank(y[0], 2)
+    of_rank(x[0], 3)
+    of_rank(x[1], 3)
+    of_rank(y[0], 2)
 
 
 def _check_random(p: Random, x, y) -> None:
@@ -248,7 +216,7 @@ def _check_random(p: Random, x, y) -> None:
 
 def _check_recurrent(p: Recurrent, x, y) -> None:
     for v in x[:3]:
-        _rank(v, 3)
+        of_rank(v, 3)
     scales = x[8:]
     require(any(v is not None for v in scales) == (not x[1].dtype.is_float),
             "integer weights, and no others, have scales")
@@ -256,9 +224,9 @@ def _check_recurrent(p: Recurrent, x, y) -> None:
 
 
 def _check_fft(p: Fft, x, y) -> None:
-    _rank(y[0], x[0].rank)
+    of_rank(y[0], x[0].rank)
     _axis(p.axis, x[0].rank - 1)
-    require(_same(y[0].shape[-1], 1 if p.inverse and p.onesided else 2), "wrong parts of y")
+    require(may_equal(y[0].shape[-1], 1 if p.inverse and p.onesided else 2), "wrong parts of y")
 
 
 def _check_map(p: Map, x, y) -> None:
@@ -269,7 +237,7 @@ def _check_map(p: Map, x, y) -> None:
 
 _CHECKS: dict[type, Callable] = {
     Region: _check_region, Reduce: _check_reduce, Cumulate: _check_cumulate,
-    MatMul: _check_matmul, Conv: _check_conv, Pool: _check_pool, Softmax: _check_softmax,
+    MatMul: check_matmul, Conv: _check_conv, Pool: _check_pool, Softmax: _check_softmax,
     Norm: _check_norm, Attention: _check_attention, Gather: _check_gather,
     Scatter: _check_scatter, Move: _check_move, Resize: _check_resize, Sort: _check_sort,
     NonMaxSuppression: _check_nms, Random: _check_random, Recurrent: _check_recurrent,

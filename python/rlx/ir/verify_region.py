@@ -1,8 +1,10 @@
-"""What a Region must satisfy: accesses, SSA order, types of loads and scalar functions."""
+"""What a Region must satisfy: accesses, SSA order, types of loads and scalar functions; and what
+checks of all primitives ask."""
 
 from __future__ import annotations
 
 from rlx.errors import InternalError
+from rlx.ir.expr import Expr, Number
 from rlx.ir.graph import Value
 from rlx.ir.prims import Region, RegionOp
 from rlx.ir.scalars import SCALAR_OPS
@@ -51,3 +53,27 @@ def _verify_op(op: RegionOp, at: int, region: Region, loads: list[Value | None])
         require(SCALAR_OPS[op.op].allows(last), f"{where} is not defined for {last.name}")
         require(SCALAR_OPS[op.op].result_dtype(last) is op.dtype,
                 f"{where} of {last.name} does not give {op.dtype.name}")
+
+
+def verify_fused(region: Region | None, first: Value | None, extras: list[Value]) -> list[Value]:
+    """Checks a Region fused with a primitive; the extras that it does not take."""
+    if region is None:
+        return extras
+    taken = len(region.accesses) - 1
+    verify_region(region, [first, *extras[:taken]])
+    require(len(region.results) == 1, "a fused region has one result")
+    return extras[taken:]
+
+
+def of_rank(v: Value, rank: int) -> None:
+    require(v.rank == rank, f"{v!r} must have rank {rank}")
+
+
+def may_equal(a: Number, b: Number) -> bool:
+    """Whether two numbers may be equal: a symbolic one is only equal or not when bound."""
+    return isinstance(a, Expr) or isinstance(b, Expr) or a == b
+
+
+def same_shape(v: Value, shape) -> None:
+    require(v.rank == len(shape) and all(map(may_equal, v.shape, shape)),
+            f"{v!r} must have the shape {list(shape)}")

@@ -13,6 +13,7 @@ from rlx.passes.epilogues import epilogues
 from rlx.passes.fold import fold
 from rlx.passes.integers import integers
 from rlx.passes.layout import layout
+from rlx.passes.packed import packed
 from rlx.passes.pads import pads
 from rlx.passes.patterns import patterns
 from rlx.passes.prune import prune
@@ -24,6 +25,7 @@ from rlx.passes.siblings import siblings
 PIPELINE: dict[str, Callable[[Graph], Graph]] = {
     "dims": dims,
     "integers": integers,
+    "packed": packed,
     "fold": fold,
     "dedupe": dedupe,
     "pads": pads,

@@ -8,6 +8,7 @@ import numpy as np
 
 from rlx.ir.graph import Node, Value
 from rlx.ir.prims import AxisMap, Conv, Region, RegionOp
+from rlx.ir.slots import slots
 from rlx.ir.types import DType, TensorType
 
 
@@ -66,7 +67,7 @@ def _constant(node: Node, index: int, channel: int) -> np.ndarray | None:
         return np.float64(op.imm)
     if op.op != "load" or op.args[0] == 0:
         return None
-    v = node.inputs[3 + op.args[0]]
+    v = node.inputs[slots(node.prim).fixed - 1 + op.args[0]]
     if not v.is_const or v.dtype is not DType.FLOAT32:
         return None
     access = node.prim.epilogue.accesses[op.args[0]]
@@ -135,17 +136,18 @@ def drop_unused(node: Node) -> None:
             live.add(i)
             op = region.ops[i]
             stack.extend(() if op.op in ("load", "index") else op.args)
-    slots = [0] + sorted({region.ops[i].args[0] for i in live if region.ops[i].op == "load"} - {0})
+    used = [0] + sorted({region.ops[i].args[0] for i in live if region.ops[i].op == "load"} - {0})
     renumber = {old: new for new, old in enumerate(sorted(live))}
     ops = []
     for i in sorted(live):
         op = region.ops[i]
         if op.op == "load":
-            args = (slots.index(op.args[0]),)
+            args = (used.index(op.args[0]),)
         else:
             args = op.args if op.op == "index" else tuple(renumber[a] for a in op.args)
         ops.append(replace(op, args=args))
-    node.inputs = [*node.inputs[:4], *(node.inputs[3 + s] for s in slots[1:])]
+    fixed = slots(node.prim).fixed
+    node.inputs = [*node.inputs[:fixed], *(node.inputs[fixed - 1 + s] for s in used[1:])]
     node.prim = replace(node.prim, epilogue=Region(
-        region.shape, tuple(region.accesses[s] for s in slots), tuple(ops),
+        region.shape, tuple(region.accesses[s] for s in used), tuple(ops),
         tuple(renumber[r] for r in region.results)))

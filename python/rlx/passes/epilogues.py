@@ -8,6 +8,7 @@ from dataclasses import replace
 from rlx.ir.expr import as_int
 from rlx.ir.graph import Graph, Node, Value
 from rlx.ir.prims import Conv, MatMul, Norm, Reduce, Region, RegionOp, Softmax
+from rlx.ir.slots import slots
 from rlx.ir.types import DType
 from rlx.passes.affine import fold_scale
 from rlx.passes.children import for_each_graph
@@ -59,9 +60,9 @@ class _Absorber:
         region = reader.prim
         if region.shape != y.shape or len(region.results) != 1 or len(region.ops) > MAX_OPS:
             return
-        slots = [k for k, v in enumerate(reader.inputs) if v is y]
+        places = [k for k, v in enumerate(reader.inputs) if v is y]
         extras = [k for k, v in enumerate(reader.inputs) if v is not y]
-        if len(slots) != 1 or not is_identity(region.accesses[slots[0]]):
+        if len(places) != 1 or not is_identity(region.accesses[places[0]]):
             return
         if len(extras) > MAX_EXTRAS or any(op.op == "index" for op in region.ops):
             return
@@ -71,10 +72,11 @@ class _Absorber:
             return  # a prologue keeps what both read
         if not norm and not all(self.simple(reader, k, channel) for k in extras):
             return
-        order = [slots[0], *extras]
+        order = [places[0], *extras]
         body = reorder(region, order, y.dtype.compute if norm else node.prim.accumulate)
-        fixed = (*node.inputs, None, None)[:3] if norm else (*node.inputs, None, None)[:4]
-        node.inputs = [*fixed, *(reader.inputs[k] for k in extras)]
+        fixed = slots(node.prim).fixed
+        given = [*node.inputs, *[None] * (fixed - len(node.inputs))]
+        node.inputs = [*given, *(reader.inputs[k] for k in extras)]
         node.prim = replace(node.prim, epilogue=body)
         node.outputs = [reader.outputs[0], *node.outputs[1:]]
         node.outputs[0].producer = node

@@ -21,11 +21,11 @@ FROM_NOTHING = 1 << 16  # or have this size when computed from no tensor (ranges
 
 def fold(graph: Graph) -> Graph:
     """Every graph by itself, children included."""
-    for_each_graph(graph, lambda g: _Folder(g).run())
+    for_each_graph(graph, lambda g: Folder(g).run())
     return graph
 
 
-class _Folder:
+class Folder:
     """Finds the values that are constant, then computes those that the rest of the graph reads."""
 
     def __init__(self, graph: Graph):
@@ -36,7 +36,8 @@ class _Folder:
         self.arrays: dict[int, np.ndarray | None] = {}
         self.grown = 0  # bytes that folded values have more than their sources
 
-    def run(self) -> None:
+    def find(self) -> None:
+        """Notes every value that is constant."""
         for node in self.graph.nodes:
             if self.foldable(node):
                 sources: dict[int, int] = {}
@@ -47,6 +48,9 @@ class _Folder:
                     if v is not None:
                         self.constant.add(v.id)
                         self.sources[v.id] = sources
+
+    def run(self) -> None:
+        self.find()
         for node in self.graph.nodes:
             if not self.is_constant(node):
                 for v in node.inputs:

@@ -10,11 +10,13 @@ import numpy as np
 from rlx.ir.expr import as_int
 from rlx.ir.graph import Alias, Graph, Node, Value
 from rlx.ir.prims import Attention, MatMul, Move, MovePart
+from rlx.ir.slots import slots
 from rlx.ir.types import TensorType
 from rlx.passes.children import for_each_graph
 from rlx.passes.match import symbol_values
 from rlx.passes.regions import merged_origin
 
+FIXED = slots(MatMul()).fixed  # operands before those of the epilogue
 ALIGNMENT = 16  # bytes; attention reads no part that begins elsewhere (exec/views.cpp)
 
 
@@ -50,7 +52,7 @@ class _Siblings:
             return False
         w, y = node.inputs[1], node.outputs[0]
         columns = as_int(y.shape[-1])
-        if any(v is not None for v in node.inputs[2:4]) or not w.is_const or w.rank != 2:
+        if any(v is not None for v in node.inputs[2:FIXED]) or not w.is_const or w.rank != 2:
             return False
         if columns is None or columns * y.dtype.numpy.itemsize % ALIGNMENT:
             return False
@@ -71,8 +73,8 @@ class _Siblings:
         widths = [int(node.outputs[0].shape[-1]) for node in group]
         axis = 0 if first.prim.trans_b else 1
         inputs: list[Value | None] = [first.inputs[0], _joined(
-            [node.inputs[1] for node in group], axis), None, None]
-        for slot in range(4, len(first.inputs)):
+            [node.inputs[1] for node in group], axis), *[None] * (FIXED - 2)]
+        for slot in range(FIXED, len(first.inputs)):
             parts = [node.inputs[slot] for node in group]
             inputs.append(parts[0] if parts[0].const.size == 1 else
                           _joined(parts, parts[0].rank - 1))
@@ -97,7 +99,7 @@ class _Siblings:
 def _kind(node: Node) -> tuple:
     """What products that can be one have in common."""
     prim, w = node.prim, node.inputs[1]
-    region, extras = prim.epilogue, node.inputs[4:]
+    region, extras = prim.epilogue, node.inputs[FIXED:]
     body = None if region is None else (region.ops, region.accesses, region.results)
     ones = tuple(v.const.tobytes() if v.const.size == 1 else v.dtype for v in extras)
     rows = w.const.shape[1 if prim.trans_b else 0]
@@ -115,7 +117,7 @@ def _by_columns(node: Node, columns: int) -> bool:
         v.is_const and (v.const.size == 1 or (
             v.const.size == columns == v.const.shape[-1] and access[-1].axis == last
             and as_int(access[-1].div) == 1 and as_int(access[-1].mod) == 0))
-        for v, access in zip(node.inputs[4:], region.accesses[1:]))
+        for v, access in zip(node.inputs[FIXED:], region.accesses[1:]))
 
 
 def _joined(parts: list[Value], axis: int) -> Value:

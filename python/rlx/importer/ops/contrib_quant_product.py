@@ -16,6 +16,7 @@ from rlx.importer.registry import Floats, Texts, op
 from rlx.ir.build import DType, Value, apply
 
 MS = "com.microsoft"
+_STORED = {2: DType.UINT2, 4: DType.UINT4, 8: DType.UINT8}
 
 
 def _dynamic(b, x: Value) -> tuple[Value, Value, Value]:
@@ -64,7 +65,7 @@ def qgemm(b, x, x_scale, x_zero, y, y_scale, y_zero, c=None, z_scale=None, z_zer
     return z if z_scale is None else whole(b, z, z_scale, z_zero, x.dtype)
 
 
-def _unpacked(b, packed: Value, bits: int, count) -> Value:
+def unpacked(b, packed: Value, bits: int, count) -> Value:
     """The values of 2, 4 or 8 bits of each row of bytes, the lowest bits first; `count` a row."""
     if bits == 8:
         return b.narrow(packed, packed.rank - 1, 0, count)
@@ -89,31 +90,25 @@ def matmul_n_bits(b, x, packed, scales, zeros=None, g_idx=None, bias=None, *, K:
                   accuracy_level: int = 0, bits: int = 4, block_size: int,
                   weight_prepacked: int = 0):
     """x times the transpose of [N, K] weights in blocks of block_size along K."""
-    if bits not in (2, 4, 8) or weight_prepacked:
+    if bits not in _STORED or weight_prepacked:
         raise UnsupportedError("MatMulNBits takes unprepared weights of 2, 4 or 8 bits", got=bits)
     if g_idx is not None:
         raise UnsupportedError("MatMulNBits with the order of groups (g_idx)")
     for name, value in (("K", K), ("N", N), ("block_size", block_size)):
         in_range(name, value, 1)
     blocks = -(-K // block_size)
-    packed = b.reshape(packed, (N, blocks, block_size * bits // 8))
-    values = b.cast(_unpacked(b, packed, bits, block_size), DType.FLOAT32)
-    middle = b.like(float(1 << (bits - 1)), values)
+    packed = b.reshape(packed, (N, blocks * (block_size * bits // 8)))
+    zero = b.const(1 << (bits - 1), DType.UINT8)
     if zeros is not None and zeros.dtype is DType.UINT8:
         rows = b.reshape(zeros, (N, -(-blocks * bits // 8)))
-        middle = b.cast(_unpacked(b, rows, bits, blocks), DType.FLOAT32)
-        middle = b.reshape(middle, (N, blocks, 1))
+        zero = unpacked(b, rows, bits, blocks)
     elif zeros is not None:
-        middle = b.reshape(b.cast(zeros, DType.FLOAT32), (N, blocks, 1))
-    factor = b.reshape(b.cast(scales, DType.FLOAT32), (N, blocks, 1))
-    weights = b.scalar("mul", b.scalar("sub", values, middle), factor)
-    weights = b.narrow(b.reshape(weights, (N, blocks * block_size)), 1, 0, K)
-    return _by_rows(b, x, b.cast(weights, x.dtype), bias)
-
-
-def _by_rows(b, x: Value, weights: Value, bias: Value | None) -> Value:
+        zero = b.reshape(zeros, (N, blocks))
     row = x.rank == 1
-    y = b.matmul(b.unsqueeze(x, (0,)) if row else x, weights, trans_b=True)
+    x = b.unsqueeze(x, (0,)) if row else x
+    b.same_dim(x.shape[-1], K, "the columns of A and K")
+    y = b.dequantised_matmul(x, packed, b.reshape(scales, (N, blocks)), zero, b_type=_STORED[bits],
+                             n=N, block_k=block_size)
     y = y if bias is None else b.scalar("add", y, bias)
     return b.squeeze(y, (0,)) if row else y
 
@@ -129,9 +124,9 @@ def gather_block_quantized(b, data, indices, scales, zeros=None, *, bits: int = 
     rows, factors = b.gather(data, indices, axis), b.gather(scales, indices, axis)
     zero = None if zeros is None else b.gather(zeros, indices, axis)
     if data.dtype is DType.UINT8 and bits < 8:
-        rows = _unpacked(b, rows, bits, apply("mul", rows.shape[-1], 8 // bits))
+        rows = unpacked(b, rows, bits, apply("mul", rows.shape[-1], 8 // bits))
         if zero is not None:
-            zero = _unpacked(b, zero, bits, factors.shape[-1])
+            zero = unpacked(b, zero, bits, factors.shape[-1])
     if zero is None and rows.dtype is DType.UINT8:
         zero = b.expand(b.like(1 << (bits - 1), rows), factors.shape)
     blocked += (indices.rank - 1) * (blocked > axis)

@@ -51,6 +51,24 @@ class ComputeBuilder(CoreBuilder):
         inputs = [a, b, a_zero, b_zero]
         return self.node(prim, inputs, [TensorType(dtype, (*batch, m, n))])[0]
 
+    def dequantised_matmul(self, a: Value, b: Value, scale: Value, zero: Value | None = None, *,
+                           b_type: DType, n: Number, block_k: int, block_n: int = 1,
+                           groups: Value | None = None) -> Value:
+        """a times the transpose of (b - zero) * scale; layouts as MatMul in ir/prims.py says."""
+        prim = MatMul(trans_b=True, accumulate=DType.FLOAT32, b_type=b_type, block_k=block_k,
+                      block_n=block_n)
+        self.same_dim(b.shape[-2], n, "the rows of quantised weights")
+        batch = () if groups is not None else self.broadcast(a.shape[:-2], b.shape[:-2])
+        type = TensorType(a.dtype, (*batch, a.shape[-2], n))
+        return self.node(prim, [a, b, None, zero, scale, groups], [type])[0]
+
+    def grouped_matmul(self, a: Value, b: Value, groups: Value) -> Value:
+        """Row i of a [rows, K] times the transpose of b[groups[i]], b being [groups, N, K]."""
+        self.same_dim(a.shape[1], b.shape[2], "the inner dims of a grouped product")
+        prim = MatMul(trans_b=True, accumulate=accumulate_type(a.dtype))
+        type = TensorType(a.dtype, (a.shape[0], b.shape[1]))
+        return self.node(prim, [a, b, None, None, None, groups], [type])[0]
+
     def zero_point(self, zero: Value | None, size: Number, what: str) -> None:
         """A zero point is one value or one for each of `size` slices (guarded)."""
         if zero is None or zero.rank == 0 or zero.type.static_shape() == (1,):

@@ -1,4 +1,4 @@
-"""How ONNX packs elements narrower than a byte: bits per element, packing and unpacking."""
+"""How elements narrower than a byte are packed: bits per element, packing and unpacking."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ _BITS = {dtype: _NARROW.get(dtype, 8 * dtype.itemsize) for dtype in DType}
 def bits_of(dtype: DType) -> int:
     """Bits an element takes in a file."""
     return _BITS[dtype]
+
+
+def is_narrow(dtype: DType) -> bool:
+    """Whether several elements share a byte."""
+    return dtype in _NARROW
 
 
 def packed_nbytes(count: int, dtype: DType) -> int:
@@ -30,6 +35,25 @@ def unpack(data: np.ndarray, dtype: DType, count: int) -> np.ndarray:
         np.right_shift(data, bits * part, out=values[:, part])
         values[:, part] &= mask
     return values.reshape(-1)[:count].view(dtype.numpy)
+
+
+def unpack_rows(packed: np.ndarray, dtype: DType) -> np.ndarray:
+    """One value a byte from rows of whole bytes, whatever of the last byte is used."""
+    each = 8 // _BITS[dtype]
+    flat = unpack(packed.reshape(-1), dtype, packed.size * each)
+    return flat.reshape(*packed.shape[:-1], packed.shape[-1] * each)
+
+
+def pack_rows(values: np.ndarray, dtype: DType) -> np.ndarray:
+    """Rows of whole bytes from rows of one value a byte: what unpack_rows reverses."""
+    each = 8 // _BITS[dtype]
+    lacking = -values.shape[-1] % each
+    if lacking:
+        wide = np.zeros((*values.shape[:-1], values.shape[-1] + lacking), values.dtype)
+        wide[..., :-lacking] = values
+        values = wide
+    packed = pack(np.ascontiguousarray(values), dtype)
+    return packed.reshape(*values.shape[:-1], values.shape[-1] // each)
 
 
 def pack(values: np.ndarray, dtype: DType) -> np.ndarray:
