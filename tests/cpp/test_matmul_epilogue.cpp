@@ -62,8 +62,7 @@ void check_epilogue(DType type, DType accumulate, DType y_type, std::string_view
   const auto f32 = DType::float32;
   const PrimRun run = run_prim(
       prim, {as<A>(type, {batch, m, k}, a), as<A>(type, {k, n}, b, true), absent(), absent(),
-             absent(), absent(),
-             absent(), as<float>(f32, {n}, column, true), as<float>(f32, {m, 1}, row),
+             absent(), absent(), as<float>(f32, {n}, column, true), as<float>(f32, {m, 1}, row),
              as<float>(f32, shape, full)},
       {{y_type, shape, {}, false}}, numbers, 2, force);
   check_equal(run.rung, std::string(rung));
