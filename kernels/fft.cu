@@ -1,4 +1,6 @@
 // Fourier transforms of any length: Stockham passes, one for each prime factor (4 for two twos).
+// A length with a large prime factor is a convolution with a chirp (Bluestein), whose transforms
+// have a power of two.
 #include "kernels/include/element.h"
 #include "kernels/include/index.h"
 #include "kernels/include/scalar_ops.h"
@@ -146,6 +148,48 @@ extern "C" __global__ void fft(const rlx::params::Fft p) {
       im += double(value.re) * w.im + double(value.im) * w.re;
     }
     static_cast<Point*>(p.to)[i] = {W(re), W(im)};
+  }
+}
+#elif RLX_FORM == 3
+// Points times the chirp, padded with zeros; the line behind them is the filter.
+extern "C" __global__ void fft(const rlx::params::Fft p) {
+  const Index n = Index(p.n), padded = Index(p.padded);
+  const Index count = Index(p.given + 1) * padded;
+  for (Index i = rlx::thread_rank(); i < count; i += rlx::thread_count()) {
+    const Index line = i / padded, at = i % padded;
+    const bool filter = line == Index(p.given);
+    const Index j = filter && at > padded - n ? padded - at : at;
+    Point value = {W(0), W(0)};
+    if (j < n) {
+      const Pair<double> w = root(j * j % (2 * n), 2 * n);
+      if (filter) value = {W(w.re), W(-w.im)};
+      else value = static_cast<const Point*>(p.from)[line * n + j] * Point{W(w.re), W(w.im)};
+    }
+    static_cast<Point*>(p.to)[i] = value;
+  }
+}
+#elif RLX_FORM == 4
+// The conjugate of spectrum times filter: what a forward transform turns back.
+extern "C" __global__ void fft(const rlx::params::Fft p) {
+  const Index padded = Index(p.padded), count = Index(p.given) * padded;
+  const Point* x = static_cast<const Point*>(p.from);
+  for (Index i = rlx::thread_rank(); i < count; i += rlx::thread_count()) {
+    Point value = x[i] * x[count + i % padded];
+    value.im = -value.im;
+    static_cast<Point*>(p.to)[i] = value;
+  }
+}
+#elif RLX_FORM == 5
+// The n points of each line, freed of the chirp.
+extern "C" __global__ void fft(const rlx::params::Fft p) {
+  const Index n = Index(p.n), count = Index(p.given) * n;
+  const W scale = W(1) / W(p.padded);
+  for (Index i = rlx::thread_rank(); i < count; i += rlx::thread_count()) {
+    const Index line = i / n, k = i % n;
+    Point value = scale * static_cast<const Point*>(p.from)[line * Index(p.padded) + k];
+    value.im = -value.im;
+    const Pair<double> w = root(k * k % (2 * n), 2 * n);
+    static_cast<Point*>(p.to)[i] = value * Point{W(w.re), W(w.im)};
   }
 }
 #else

@@ -17,6 +17,8 @@ struct Fft {
   // A pass: x is [radix, rest, done], y [rest, radix, done].
   long long done = 1, radix = 2, rest = 1;
   bool inverse = false, onesided = false;
+  // By chirps: the power of two that n is padded to, and the lines before the one of the filter.
+  long long padded = 0, given = 0;
 };
 
 }  // namespace rlx::params

@@ -47,6 +47,10 @@ struct ScatterNd {
   Divisor inner;
   int depth = 1;
   long long lengths[gather_axes] = {}, strides[gather_axes] = {};
+  // Where rows are sorted by their targets: offsets in y, and rows; `padded` of each.
+  unsigned long long* keys = nullptr;
+  long long* places = nullptr;
+  long long padded = 0;
 };
 
 }  // namespace rlx::params

@@ -1,7 +1,8 @@
 // A libcuda.so.1 for tests: memory is the host's, kernels do nothing, every call is counted.
 //
 // FAKE_CUDA_FAIL=name:code[:nth] makes the nth call of a function fail; FAKE_CUDA_LOG names a file
-// that gets one line for each call, and "mapped:BYTES".
+// that gets one line for each call, and "mapped:BYTES"; with FAKE_CUDA_COPIES also
+// "to:ADDRESS:BYTES" for what is copied to the device.
 // FAKE_CUDA_VERSION is what cuDriverGetVersion tells.
 #include <sys/mman.h>
 
@@ -118,6 +119,7 @@ int cuMemAllocHost_v2(void** p, size_t n) {
 int cuMemFreeHost(void* p) { std::free(p); ENTER; return 0; }
 int cuMemcpyHtoDAsync_v2(Ptr to, const void* from, size_t n, void*) {
   ENTER;
+  if (std::getenv("FAKE_CUDA_COPIES")) log("to:" + std::to_string(to) + ":" + std::to_string(n));
   std::memcpy(reinterpret_cast<void*>(to), from, n);
   return 0;
 }

@@ -199,8 +199,9 @@ s = rlx.load(model(), device="cuda")
 s.run({"x": x})
 p = s.profile({"x": x}, runs=2)
 print(*(round(node.median * 1e3, 6) for node in p.nodes), [n.name for n in p.nodes])
-p.to_chrome("trace.json")
-events = json.load(open("trace.json"))["traceEvents"]
+path = os.environ["HOME"] + "/trace.json"
+p.to_chrome(path)
+events = json.load(open(path))["traceEvents"]
 print([round(e["dur"]) for e in events if e.get("cat") in ("MatMul", "Softmax")])
 print(max(e["args"]["bytes"] for e in events if e["name"] == "arena bytes") > 0)
 """)

@@ -185,7 +185,8 @@ def _tail():
     yield _lstm_of_bytes(False)
     yield _lstm_of_bytes(True)
     for n, inverse, onesided in ((12, False, False), (14, False, True), (15, True, False),
-                                 (9, True, True)):
+                                 (9, True, True), (67, False, False), (134, True, False),
+                                 (71, False, True), (73, True, True)):
         points = n // 2 + 1 if onesided and not inverse else n
         parts_in = 1 if onesided and not inverse else 2
         x = values((2, n // 2 + 1 if onesided and inverse else n, 3, parts_in))

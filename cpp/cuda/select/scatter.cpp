@@ -1,11 +1,17 @@
 // ScatterElements and ScatterND: data is copied unless y may overwrite it, then updates go in.
 #include "cuda/select/parts.h"
+#include "cuda/select/sort_passes.h"
 #include "kernels/params/gather.h"
 #include "kernels/params/move.h"
 #include "program/names.h"
 
 namespace rlx::cuda {
 namespace {
+
+// From so many updates on, a thread that takes one after the other is slower than sorting them.
+constexpr int64_t many_rows = 512;
+// Lines enough that one thread each fills the card.
+constexpr int64_t many_lines = 1024;
 
 SelectedStep copy_data(const SelectRequest& request, const Tools& tools) {
   const TensorDesc& data = request.inputs[0];
@@ -59,8 +65,33 @@ void require_shape(const TensorDesc& updates, const Dims& expected) {
   throw Error(ErrorKind::input, "updates have the wrong shape");
 }
 
-SelectedStep scatter_elements(const Scatter& prim, const SelectRequest& request,
-                              const Tools& tools) {
+// Rows sorted by target, then a thread for each column of each target.
+void add_sorted(LaunchBuilder<params::ScatterNd> launch, const Scatter& prim,
+                const SelectRequest& request, const Tools& tools, Selection& selection) {
+  params::ScatterNd& p = launch.params;
+  LaunchBuilder<params::Sort> sort;
+  p.padded = 64;
+  while (p.padded < p.rows) p.padded *= 2;
+  sort.params.outer = sort.params.inner = 1;
+  sort.params.padded = p.padded;
+  const int64_t places = p.padded * int64_t(sizeof(uint64_t));
+  launch.bind(p.keys, Source::workspace());
+  launch.bind(p.places, Source::workspace(places));
+  sort.bind(sort.params.keys, Source::workspace());
+  sort.bind(sort.params.places, Source::workspace(places));
+  selection.workspace = size_t(2 * places);
+  selection.reason = "many updates: sorted by target";
+  const auto add = [&](int form, int64_t items) {
+    selection.steps.push_back(launch.finish(tools.jit.get(kernel_of(prim, request, form)),
+                                            walk_of(tools, items)));
+  };
+  add(3, p.padded);
+  add_sort_passes(sort, DType::int64, tools, selection);
+  add(4, p.rows * p.inner.value);
+}
+
+void scatter_elements(const Scatter& prim, const SelectRequest& request, const Tools& tools,
+                      Selection& selection) {
   const TensorDesc &data = request.inputs[0], &indices = request.inputs[1];
   require_shape(request.inputs[2], indices.shape);
   LaunchBuilder<params::Elements> launch;
@@ -84,10 +115,24 @@ SelectedStep scatter_elements(const Scatter& prim, const SelectRequest& request,
   }
   p.count = p.line > 0 ? indices.count() / p.line : 0;
   bind_operands(launch, p.data);
-  return launch.finish(tools.jit.get(kernel_of(prim, request, 0)), walk_of(tools, p.count, 64));
+  const bool reduces = prim.reduction != ScatterReduction::none;
+  if (p.line >= many_rows && p.count == 1 && reduces) {
+    LaunchBuilder<params::ScatterNd> rows;
+    rows.params.rows = p.line;
+    rows.params.inner = params::Divisor(1);
+    rows.params.lengths[0] = p.length;
+    rows.params.strides[0] = p.strides[p.axis];
+    bind_operands(rows, rows.params.updates);
+    return add_sorted(rows, prim, request, tools, selection);
+  }
+  const bool apart = p.line >= many_rows && p.count < many_lines && !reduces;
+  selection.steps.push_back(launch.finish(tools.jit.get(kernel_of(prim, request, apart ? 5 : 0)),
+                                          apart ? walk_of(tools, p.count * p.line)
+                                                : walk_of(tools, p.count, 64)));
 }
 
-SelectedStep scatter_nd(const Scatter& prim, const SelectRequest& request, const Tools& tools) {
+void scatter_nd(const Scatter& prim, const SelectRequest& request, const Tools& tools,
+                Selection& selection) {
   const TensorDesc &data = request.inputs[0], &indices = request.inputs[1];
   const size_t depth = size_t(indices.shape.back());
   LaunchBuilder<params::ScatterNd> launch;
@@ -116,8 +161,9 @@ SelectedStep scatter_nd(const Scatter& prim, const SelectRequest& request, const
   p.inner = params::Divisor(inner);
   bind_operands(launch, p.updates);
   const bool reduces = prim.reduction != ScatterReduction::none;
-  return launch.finish(tools.jit.get(kernel_of(prim, request, reduces ? 2 : 1)),
-                       walk_of(tools, reduces ? inner : p.rows * inner));
+  if (reduces && p.rows >= many_rows) return add_sorted(launch, prim, request, tools, selection);
+  selection.steps.push_back(launch.finish(tools.jit.get(kernel_of(prim, request, reduces ? 2 : 1)),
+                                          walk_of(tools, reduces ? inner : p.rows * inner)));
 }
 
 }  // namespace
@@ -126,11 +172,14 @@ Selection select_scatter(const Scatter& prim, const SelectRequest& request, cons
   Selection selection;
   selection.rung = "scatter";
   if (request.outputs[0].count() == 0) return selection;
-  SelectedStep updates = prim.kind == ScatterKind::elements
-                             ? scatter_elements(prim, request, tools)
-                             : scatter_nd(prim, request, tools);
   selection.steps.push_back(copy_data(request, tools));
-  if (request.inputs[2].count() > 0) selection.steps.push_back(std::move(updates));
+  Selection updates;
+  if (prim.kind == ScatterKind::elements) scatter_elements(prim, request, tools, updates);
+  else scatter_nd(prim, request, tools, updates);
+  if (request.inputs[2].count() == 0) return selection;
+  selection.workspace = updates.workspace;
+  selection.reason = updates.reason;
+  std::ranges::move(updates.steps, std::back_inserter(selection.steps));
   return selection;
 }
 

@@ -1,7 +1,7 @@
 // TopK by bitonic sorts; NonZero and Compress by a list of what holds; sizes stay on the device.
 #include "cuda/select/parts.h"
+#include "cuda/select/sort_passes.h"
 #include "cuda/select/unique.h"
-#include "kernels/params/sort.h"
 
 namespace rlx::cuda {
 namespace {
@@ -46,14 +46,25 @@ Selection select_topk(const Sort& prim, const SelectRequest& request, const Tool
     selection.steps.push_back(launch.finish(tools.jit.get(kernel), walk_of(tools, items)));
   };
   add(1, lines * p.padded);
-  for (p.run = 2; p.run <= p.padded; p.run *= 2) {
-    for (p.distance = p.run / 2; p.distance > 0; p.distance /= 2) add(2, lines * p.padded / 2);
-  }
+  add_sort_passes(launch, x.dtype, tools, selection);
   add(3, lines * p.k);
   return selection;
 }
 
 }  // namespace
+
+void add_sort_passes(LaunchBuilder<params::Sort>& launch, DType type, const Tools& tools,
+                     Selection& selection) {
+  params::Sort& p = launch.params;
+  const KernelSpec kernel{"kernels/sort.cu", "sort",
+                          {define("RLX_T", storage_name(type)), define("RLX_FORM", 2)}, {}};
+  const int64_t pairs = p.outer * p.inner * p.padded / 2;
+  for (p.run = 2; p.run <= p.padded; p.run *= 2) {
+    for (p.distance = p.run / 2; p.distance > 0; p.distance /= 2) {
+      selection.steps.push_back(launch.finish(tools.jit.get(kernel), walk_of(tools, pairs)));
+    }
+  }
+}
 
 CompactSteps::CompactSteps(LaunchBuilder<params::Compact>& launch, DType condition,
                            const Tools& tools, Selection& selection)

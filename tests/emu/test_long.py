@@ -1,0 +1,76 @@
+"""Sizes that kernels take other ways for: lengths with large primes, scatters of many updates."""
+
+import numpy as np
+import pytest
+
+from rlx.ir.prims import Fft, Scatter
+from tests.emu.case import F32, I32, emulated, typed
+from tests.kernels.run_prim import run_prim
+from tests.tolerance import tolerance
+
+
+@pytest.fixture(scope="module", params=["emu", "emu:descending"])
+def device(request):
+    return emulated(request.param)
+
+
+@pytest.mark.parametrize("n", [65537, 2 * 40009])
+def test_a_transform_of_a_length_with_a_large_prime(n, device):
+    x = np.random.default_rng(n).standard_normal((1, n, 2))
+    x /= np.abs(x).sum(1, keepdims=True)
+    found, = run_prim(Fft(1, n), [x.astype(np.float32)], [typed(F32, 1, n, 2)], device=device)
+    expected = np.fft.fft(x[..., 0] + 1j * x[..., 1])
+    np.testing.assert_allclose(found[..., 0] + 1j * found[..., 1], expected,
+                               **tolerance("sum", "float32"))
+
+
+def added(data, at, updates):
+    np.add.at(data, at, updates)
+    return data
+
+
+@pytest.mark.parametrize("rows, targets, inner", [(512, 5, 1), (2000, 700, 3), (513, 1, 2)])
+def test_many_rows_of_updates(rows, targets, inner, device):
+    rng = np.random.default_rng(rows)
+    data = rng.integers(-9, 9, (targets, inner)).astype(np.int32)
+    at, updates = rng.integers(-targets, targets, (rows, 1)), rng.integers(-9, 9, (rows, inner))
+    got, = run_prim(Scatter("nd", reduction="add"), [data, at, updates.astype(np.int32)],
+                    [typed(I32, targets, inner)], device=device)
+    np.testing.assert_array_equal(got, added(data.copy(), at[:, 0], updates))
+
+
+def test_many_updates_are_taken_in_order(device):
+    """A product of floats shows the order: each target's updates, first to last."""
+    rng = np.random.default_rng(1)
+    at = rng.integers(0, 7, 900)
+    updates = rng.uniform(0.5, 1.5, 900).astype(np.float32)
+    expected = np.ones(7, np.float32)
+    for k, u in zip(at, updates):
+        expected[k] *= u
+    for shape in ((900,), (900, 1)):
+        kind = "elements" if len(shape) == 1 else "nd"
+        given = [np.ones(7, np.float32), at.reshape(shape), updates]
+        got, = run_prim(Scatter(kind, 0, "mul"), given, [typed(F32, 7)], device=device)
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("reduction", ["none", "add"])
+def test_a_bad_index_among_many_is_reported(reduction, device):
+    at = np.arange(600)
+    at[599] = 600
+    with pytest.raises(Exception, match="outside its axis"):
+        run_prim(Scatter("elements", 0, reduction), [np.zeros(600, np.float32), at,
+                                                     np.ones(600, np.float32)],
+                 [typed(F32, 600)], device=device)
+
+
+@pytest.mark.parametrize("shape, axis", [((3000,), 0), ((3, 700), 1), ((600, 4), 0)])
+def test_long_lines_without_a_reduction(shape, axis, device):
+    rng = np.random.default_rng(2)
+    at = np.argsort(rng.random(shape), axis)  # no target twice
+    updates = rng.standard_normal(shape).astype(np.float32)
+    got, = run_prim(Scatter("elements", axis), [np.zeros(shape, np.float32), at, updates],
+                    [typed(F32, *shape)], device=device)
+    expected = np.zeros(shape, np.float32)
+    np.put_along_axis(expected, at, updates, axis)
+    np.testing.assert_array_equal(got, expected)
