@@ -37,8 +37,10 @@ int ordinal_of(const std::string& name) {
       .expected_got("auto, cpu, cuda or cuda:N", name);
 }
 
-std::shared_ptr<Device> make_device(const std::string& name, bool tf32, bool log_fallback) {
-  const cuda::DeviceOptions options{.tf32 = tf32, .log_fallback = log_fallback};
+std::shared_ptr<Device> make_device(const std::string& name, bool tf32, bool log_fallback,
+                                    bool half_activations) {
+  const cuda::DeviceOptions options{
+      .tf32 = tf32, .log_fallback = log_fallback, .half_activations = half_activations};
   if (name == "cpu") return make_cpu();
   for (const DeviceMaker& maker : extra_devices()) {
     if (maker.name == name) return std::const_pointer_cast<Device>(maker.make());
@@ -69,7 +71,7 @@ void register_devices(py::module_& module) {
       .def_property_readonly("default_threads", &Device::default_threads)
       .def_property_readonly("rungs", &rungs_of);
   module.def("make_device", &make_device, "name"_a, "tf32"_a = true,
-             "log_fallback"_a = false);
+             "log_fallback"_a = false, "half_activations"_a = false);
   module.def("devices", &devices);
   register_cuda_probe(module);
   register_device_array(module);

@@ -20,9 +20,10 @@ from rlx.passes import run_pipeline
 
 def compile_model(model: LoadedModel, facts: Facts, outputs: tuple[str, ...] | None,
                   disable: tuple[str, ...], maps: dict[str, tuple] | None = None,
-                  seen: Callable[[str, Graph], object] | None = None) -> Any:
+                  weights: str = "", seen: Callable[[str, Graph], object] | None = None) -> Any:
     """The _core.Program of a model under `facts`; outputs names other values of it to give.
 
+    `disable` and `weights` are those of run_pipeline.
     `maps` gets the keys of the outputs that are sequences of maps; `seen` is called with each
     graph, "imported" and then by the names of the passes.
     Raises Specialise when a further fact is needed, ModelError or UnsupportedError.
@@ -30,7 +31,7 @@ def compile_model(model: LoadedModel, facts: Facts, outputs: tuple[str, ...] | N
     graph = import_model(model, facts, outputs, maps)
     if seen is not None:
         seen("imported", graph)
-    return emit(run_pipeline(graph, disable, seen),
+    return emit(run_pipeline(graph, disable, weights, seen),
                 lambda prim: function_of(prim.function, dict(prim.attributes)))
 
 

@@ -11,6 +11,7 @@ from rlx.errors import InputError
 if TYPE_CHECKING:
     from rlx._core import Device
 
+WEIGHTS = ("", "f16", "bf16")
 MODES = ("graph", "stream", "multistream", "eager")
 _LARGEST = {"threads": 2**31 - 1, "streams": 32, "plan_cache_bytes": 2**63 - 1,
             "memory_limit": 2**63 - 1}
@@ -27,6 +28,9 @@ class Options:
     plan_cache_bytes: bound on cached plans of one Session.
     memory_limit: bytes that a plan's arena may take, 0 for no limit; MemoryLimitError above it.
     tf32: whether float32 products, convolutions and attention on CUDA may round to TF32.
+    weights: "f16" or "bf16" holds the float32 weights of products and convolutions in half the
+        memory; sums stay float32, and on CUDA what is multiplied with them is rounded alike. "":
+        as the model has them.
     mode: how CUDA runs are done: "graph" records and replays them, "stream" launches each time,
         "multistream" is "graph" with independent nodes side by side on several streams, "eager"
         is "stream" and waits for each step, so that an error names its ONNX node.
@@ -49,6 +53,7 @@ class Options:
     plan_cache_bytes: int = 64 << 20
     memory_limit: int = 0
     tf32: bool = True
+    weights: str = ""
     mode: str = "graph"
     streams: int = 4
     log_fallback: bool = False
@@ -85,9 +90,10 @@ class Options:
             elif not isinstance(value, type(known[name])):
                 raise InputError(f"option {name!r} has the wrong type",
                                  expected=type(known[name]).__name__, got=repr(value))
-        if given.get("mode", "graph") not in MODES:
-            raise InputError("option 'mode' is unknown", expected=" or ".join(MODES),
-                             got=given["mode"])
+        for name, known in (("mode", MODES), ("weights", WEIGHTS)):
+            if given.get(name, known[0]) not in known:
+                raise InputError(f"option {name!r} is unknown",
+                                 expected=" or ".join(filter(None, known)), got=given[name])
         for name, largest in _LARGEST.items():
             if not 0 <= given.get(name, 0) <= largest:
                 raise InputError(f"option {name!r} is out of range",

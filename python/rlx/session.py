@@ -33,7 +33,8 @@ class Session:
     def __init__(self, model: Any, **options: Any):
         self.options = Options.of(**options)
         self._device = _core.make_device(self.options.device, self.options.tf32,
-                                         self.options.log_fallback)
+                                         self.options.log_fallback,
+                                         self.options.weights != "")
         self.options.check_force(self._device)
         # Loaded with the first model: it would double the time of `import rlx`.
         from rlx import compiler
@@ -203,7 +204,7 @@ class Session:
         if found is None:
             seen = self._watch and self._watch.compiling()
             program = self._compiler.compile_model(self._model, facts, outputs, self._disabled,
-                                                   self._maps, seen)
+                                                   self._maps, self.options.weights, seen)
             if seen:
                 seen.end()
             found = _core.Executable(program, self._device, self._packs,

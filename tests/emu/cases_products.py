@@ -27,6 +27,11 @@ def _matmuls():
                MatMul(epilogue=chain((20, 36), F32, "add", "gelu", store=F16)),
                [values((20, 50), F16, 0, 0.2), values((50, 36), F16, 1, 0.2), *[None] * 4,
                 values((36,), seed=2)], [typed(F16, 20, 36)], "sum")
+    for half, options in ((F16, {}), (BF16, {"trans_b": True})):
+        yield Case(f"float32 by {half.name.lower()}", ("matmul",), MatMul(**options),
+                   [values((20, 70), F32, 0, 0.1),
+                    values((33, 70) if options else (70, 33), half, 1, 0.1), None, None],
+                   [typed(F32, 20, 33)], "sum")
     yield Case("int8", ("matmul",), MatMul(accumulate=I32),
                [values((20, 70), U8), values((70, 9), I8, 1), np.array(7, np.uint8),
                 values((9,), I8, 2)], [typed(I32, 20, 9)])
@@ -52,6 +57,9 @@ def _images():
     yield _conv("3d", (1, 2, 4, 5, 6), (9, 2, 2, 2, 2), (1, 9, 3, 4, 5), strides=(1, 1, 1))
     yield _conv("transposed", (1, 4, 5, 6), (4, 6, 3, 3), (1, 12, 9, 11), strides=(2, 2), groups=2,
                 pads_begin=(1, 1), pads_end=(1, 1), transposed=True)
+    yield Case("conv float32 by float16", ("conv",), Conv((1, 1), (1, 1), (0, 0), (0, 0)),
+               [values((1, 3, 6, 6), F32, 0, 0.3), values((9, 3, 3, 3), F16, 1, 0.3), None, None],
+               [typed(F32, 1, 9, 4, 4)], "sum")
     yield _conv("bias", (1, 4, 5, 6), (8, 4, 1, 1), (1, 8, 5, 6), strides=(1, 1),
                 extra=[values((8, 1, 1), seed=3)], epilogue=region(
                     (1, 8, 5, 6), [identity(4), (AxisMap(1), AxisMap(2), AxisMap(3))],

@@ -50,6 +50,7 @@ void pack(const ConvGeometry& g, const W* w, Zero&& zero, Sum* packed) {
 bool depthwise_conv_takes(DType x, DType w, DType y) {
   if (is_byte(x)) return is_byte(w) && y == DType::int32;
   if (is_half(x)) return w == x && (y == x || y == DType::float32);
+  if (x == DType::float32 && is_half(w)) return y == x;  // packed weights are float32
   return (x == DType::float32 || x == DType::float64) && w == x && y == x;
 }
 

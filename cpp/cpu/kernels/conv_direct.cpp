@@ -75,6 +75,10 @@ template <class F>
 bool with_types(DType x, DType w, DType y, F&& f) {
   const auto floats = [&]<class T>(Storage<T> tag) {
     using Sum = typename Storage<T>::wide;
+    if constexpr (std::is_same_v<T, float>) {
+      if (y == x && w == DType::float16) return f(tag, Storage<Float16>{}, tag, tag), true;
+      if (y == x && w == DType::bfloat16) return f(tag, Storage<Bfloat16>{}, tag, tag), true;
+    }
     if (w != x) return false;
     if (y == x) return f(tag, tag, Storage<Sum>{}, tag), true;
     if (y == DType::float32) return f(tag, tag, Storage<Sum>{}, Storage<float>{}), true;

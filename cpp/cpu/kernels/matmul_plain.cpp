@@ -57,6 +57,13 @@ bool with_types(DType a, DType b, DType c, F&& f) {
     if (same(tag, Storage<float>{})) return true;
     return a == b && c == DType::float32 && (f(tag, tag, Storage<float>{}, Storage<float>{}), true);
   };
+  const auto with_half = [](DType type, auto&& g) {
+    if (type == DType::float16) return g(Storage<Float16>{}), true;
+    return type == DType::bfloat16 && (g(Storage<Bfloat16>{}), true);
+  };
+  constexpr Storage<float> wide{};
+  const auto by_half = [&](auto tag) { f(wide, tag, wide, wide); };
+  const auto of_half = [&](auto tag) { f(tag, wide, wide, wide); };
   const auto bytes = [&](auto tag) {
     using Sum = Storage<uint32_t>;
     if (c != DType::int32) return false;
@@ -64,6 +71,8 @@ bool with_types(DType a, DType b, DType c, F&& f) {
     if (b == DType::uint8) return f(tag, Storage<uint8_t>{}, Sum{}, Storage<int32_t>{}), true;
     return false;
   };
+  if (c == DType::float32 && a == c && with_half(b, by_half)) return true;
+  if (c == DType::float32 && b == c && with_half(a, of_half)) return true;
   switch (a) {
     case DType::float32: return same(Storage<float>{}, Storage<float>{});
     case DType::float64: return same(Storage<double>{}, Storage<double>{});

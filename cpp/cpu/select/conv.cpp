@@ -176,8 +176,11 @@ class ConvSelect {
   }
 
   std::optional<Selection> by_onednn(std::string& refusal) const {
-    for (const TensorDesc* desc : {&inputs_[0], &inputs_[1], &product_}) {
-      if (desc->dtype != DType::float32 || desc->count() == 0) {
+    // Half weights are widened when they are packed.
+    const TensorDesc& w = inputs_[1];
+    const bool packs = w.constant && (w.dtype == DType::float16 || w.dtype == DType::bfloat16);
+    for (const TensorDesc* desc : {&inputs_[0], &w, &product_}) {
+      if ((desc->dtype != DType::float32 && !(desc == &w && packs)) || desc->count() == 0) {
         refusal = "oneDNN takes float32 here";
         return std::nullopt;
       }

@@ -12,11 +12,11 @@ namespace rlx::cpu {
 namespace {
 
 struct GemmBody : StepBody {
-  GemmBody(const ConvGeometry& geometry, DType type)
-      : geometry(geometry), type(type), table(geometry, size_of(type)) {}
+  GemmBody(const ConvGeometry& geometry, DType x_type, DType type)
+      : geometry(geometry), type(type), table(geometry, size_of(x_type)) {}
 
   ConvGeometry geometry;
-  DType type;  // of x and w
+  DType type;  // of w
   PixelTable table;
   GemmCall call;
   GemmChain chain;
@@ -81,12 +81,14 @@ struct GemmBody : StepBody {
 
 bool takes(DType x, DType w, DType y) {
   const bool small = x == DType::float16 || x == DType::bfloat16;
+  if (x == DType::float32 && (w == DType::float16 || w == DType::bfloat16)) return y == x;
   if (w != x) return false;
   if (x == DType::float64) return y == x;
   return (x == DType::float32 && y == x) || (small && (y == x || y == DType::float32));
 }
 
-GemmCall product(const ConvGeometry& g, DType type, DType y_type, int64_t taps, int threads) {
+GemmCall product(const ConvGeometry& g, DType x_type, DType type, DType y_type, int64_t taps,
+                 int threads) {
   GemmCall call;
   params::Gemm& s = call.shape;
   s.m = g.batch * g.out_pixels();
@@ -98,7 +100,8 @@ GemmCall product(const ConvGeometry& g, DType type, DType y_type, int64_t taps, 
   s.a_batch[2] = g.in_per_group();
   s.b_batch[2] = gemm_packed_count(type, s.k, s.n);
   s.c_batch[2] = g.out_per_group();
-  call.a_type = call.b_type = type;
+  call.a_type = x_type;
+  call.b_type = type;
   call.c_type = y_type;
   call.b_packed = true;
   call.taps = taps;
@@ -116,8 +119,8 @@ std::optional<Selection> conv_gemm(const SelectRequest& request, const ConvGeome
     refusal += "; the matrix product lacks this type";
     return std::nullopt;
   }
-  auto body = std::make_shared<GemmBody>(g, x.dtype);
-  body->call = product(g, x.dtype, y_type, body->table.taps(), request.threads);
+  auto body = std::make_shared<GemmBody>(g, x.dtype, w.dtype);
+  body->call = product(g, x.dtype, w.dtype, y_type, body->table.taps(), request.threads);
   Selection selection;
   selection.rung = "gemm";
   if (fused) {
@@ -126,8 +129,8 @@ std::optional<Selection> conv_gemm(const SelectRequest& request, const ConvGeome
   }
   selection.workspace = body->tile_bytes + gemm_workspace(body->call);
   const params::Gemm& shape = body->call.shape;
-  const size_t bytes = size_t(g.groups * shape.b_batch[2]) * size_of(gemm_packed_type(x.dtype));
-  const size_t reordered = size_t(shape.k * shape.n) * size_of(x.dtype);
+  const size_t bytes = size_t(g.groups * shape.b_batch[2]) * size_of(gemm_packed_type(w.dtype));
+  const size_t reordered = size_t(shape.k * shape.n) * size_of(w.dtype);
   if (w.constant) {
     const std::string format =
         (g.transposed ? "gemm deconv " : "gemm conv ") + std::to_string(g.groups);

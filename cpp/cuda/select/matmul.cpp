@@ -1,12 +1,13 @@
 // MatMul: cuBLASLt with bias and activation inside where its own are exact, cuBLASLt with the
-// epilogue behind it, else kernels of our own. Each rung left out says why.
+// epilogue behind it, else kernels of our own. Each rung left out says why. Where one operand is
+// half and the other float32, one of both is converted before the product.
 #include <algorithm>
 #include <bit>
 
 #include "cuda/libs/blas_lt.h"
 #include "cuda/libs/libraries.h"
 #include "cuda/select/fallback.h"
-#include "cuda/select/select.h"
+#include "cuda/select/parts.h"
 #include "plan/compose.h"
 #include "plan/epilogue.h"
 #include "plan/product.h"
@@ -81,10 +82,12 @@ class LtBody final : public StepBody {
   }
 };
 
+bool is_half(DType type) { return type == DType::float16 || type == DType::bfloat16; }
+
 bool lt_takes(DType a, DType b, DType d) {
   if (a != b) return false;
   if (a == DType::float32 || a == DType::float64) return d == a;
-  if (a == DType::float16 || a == DType::bfloat16) return d == a || d == DType::float32;
+  if (is_half(a)) return d == a || d == DType::float32;
   return false;
 }
 
@@ -99,7 +102,8 @@ class MatMulSelect {
     if (!asked) {
       refusal = "rung '" + std::string(request_.force) + "' was asked for";
     } else if (BlasLt* library = tools_.libraries ? tools_.libraries->blas_lt(refusal) : nullptr) {
-      if (auto found = by_library(*library, refusal)) return std::move(*found);
+      auto found = mixed() ? converted(*library, refusal) : by_library(*library, refusal);
+      if (found) return std::move(*found);
     } else {
       check_not_forced(request_.force, "cublaslt", refusal);
     }
@@ -113,6 +117,48 @@ class MatMulSelect {
   const TensorDesc& a() const { return request_.inputs[0]; }
   const TensorDesc& b() const { return request_.inputs[1]; }
   const TensorDesc& output() const { return request_.outputs[0]; }
+
+  bool mixed() const {
+    const DType x = a().dtype, y = b().dtype;
+    return (is_half(x) && y == DType::float32) || (x == DType::float32 && is_half(y));
+  }
+
+  // The float32 operand is rounded to the other's type where that was asked for, else the half one
+  // is widened; in scratch of the run, so that weights keep their size.
+  std::optional<Selection> converted(BlasLt& library, std::string& refusal) const {
+    const std::string_view force = request_.force;
+    const bool round = force.starts_with("cublaslt half") ||
+                       (tools_.options.half_activations && !force.starts_with("cublaslt widened"));
+    const size_t changed = round == is_half(a().dtype) ? 1 : 0;
+    std::vector<TensorDesc> inputs(request_.inputs.begin(), request_.inputs.end());
+    inputs[changed] = scratch_of(inputs[changed], inputs[1 - changed].dtype);
+    const TensorDesc& scratch = inputs[changed];
+    const SelectRequest part{request_.prim,    inputs,           request_.outputs,
+                             request_.numbers, request_.threads, force.ends_with("+ region")
+                                 ? "cublaslt + region" : "", request_.packs};
+    auto found = MatMulSelect(prim_, part, tools_).by_library(library, refusal);
+    if (!found) return found;
+    plan::Composer composer;
+    std::vector<Place> operands;
+    for (size_t i = 0; i < inputs.size() + request_.outputs.size(); ++i) {
+      operands.push_back(Place::operand(i));
+    }
+    operands[changed] = composer.reserve(scratch.bytes());
+    composer.add(select_cast(request_.inputs[changed], scratch, request_, tools_),
+                 {Place::operand(changed), operands[changed]});
+    const std::string fused = found->rung.substr(std::string_view("cublaslt").size());
+    const std::string types = std::string(name_of(request_.inputs[changed].dtype)) + " to " +
+                              name_of(scratch.dtype);
+    std::string reason = std::string(round ? "activations" : "weights") + " go from " + types +
+                         " before the product" + (found->reason.empty() ? "" : "; ") +
+                         found->reason;
+    const uint64_t unread = found->unread;
+    composer.add(std::move(*found), std::move(operands));
+    Selection whole = composer.finish((round ? "cublaslt half" : "cublaslt widened") + fused,
+                                      std::move(reason));
+    whole.unread = unread;
+    return whole;
+  }
 
   std::optional<Selection> by_library(BlasLt& library, std::string& refusal) const {
     const bool zero_points = request_.inputs[2].dtype != DType::none ||

@@ -138,6 +138,26 @@ int fitting_vector(int vector, int64_t run) {
   return vector;
 }
 
+TensorDesc scratch_of(TensorDesc x, DType type) {
+  x.dtype = type;
+  x.constant = nullptr;
+  int64_t next = 1;
+  for (size_t k = x.shape.size(); k-- > 0; next *= x.shape[k]) x.strides[k] = next;
+  return x;
+}
+
+Selection select_cast(const TensorDesc& x, const TensorDesc& scratch,
+                      const SelectRequest& request, const Tools& tools) {
+  OwnRegion cast;
+  for (int64_t dim : x.shape) cast.region.shape.push_back(cast.number(dim));
+  cast.region.accesses = {cast.aligned(x.shape.size())};
+  cast.region.results = {cast.load(0, compute_type(x.dtype))};
+  const Prim prim = cast.region;
+  const SelectRequest part{prim,            {&x, 1}, {&scratch, 1}, cast.numbers,
+                           request.threads, "",      request.packs};
+  return select_region(cast.region, part, tools);
+}
+
 Selection one_step(std::string rung, SelectedStep step, size_t workspace) {
   Selection selection;
   selection.rung = std::move(rung);

@@ -73,6 +73,12 @@ SourceRegion source_region(const RegionPtr& prologue, const SelectRequest& reque
 // Keeps `region` narrower: as if its limit had been this.
 int fitting_vector(int vector, int64_t run);
 
+// x as scratch of the run in another type: dense, no constant.
+TensorDesc scratch_of(TensorDesc x, DType type);
+// Writes x, in whatever strides, as `scratch`, which scratch_of gave.
+Selection select_cast(const TensorDesc& x, const TensorDesc& scratch,
+                      const SelectRequest& request, const Tools& tools);
+
 Selection one_step(std::string rung, SelectedStep step, size_t workspace = 0);
 
 }  // namespace rlx::cuda

@@ -35,7 +35,8 @@ struct Dispatch {
 
 std::span<const std::string_view> rungs() {
   static constexpr std::string_view names[] = {
-      "cublaslt", "cublaslt + region", "cudnn", "cudnn + region", "tiled attention", "kernel"};
+      "cublaslt half", "cublaslt half + region", "cublaslt widened", "cublaslt",
+      "cublaslt + region", "cudnn", "cudnn + region", "tiled attention", "kernel"};
   return names;
 }
 

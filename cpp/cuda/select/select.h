@@ -13,6 +13,7 @@ class Libraries;  // libs/libraries.h: cuBLASLt, cuDNN, each present or a reason
 struct DeviceOptions {
   bool tf32 = true;    // float32 products, convolutions, attention may round operands to TF32
   bool log_fallback = false;  // say on stderr why a library was passed over
+  bool half_activations = false;  // float32 ones may round to the type of half weights
 };
 
 // What a select function works with; lives as long as the device.

@@ -18,6 +18,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--force", metavar="RUNG",
                        help="insist on a rung where it applies (see rlx explain)")
     group.add_argument("--mode", help="of CUDA runs: graph (default), stream, multistream, eager")
+    group.add_argument("--weights", help="f16 or bf16: hold float32 weights in half the memory")
     group.add_argument("--memory-limit", type=int, metavar="BYTES",
                        help="refuse plans whose arena is larger")
 
@@ -42,7 +43,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 
 def session_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The keywords of rlx.load that were given."""
-    names = ("device", "threads", "disable", "force", "mode", "memory_limit")
+    names = ("device", "threads", "disable", "force", "mode", "weights", "memory_limit")
     given = {name: getattr(arguments, name) for name in names}
     return {name: value for name, value in given.items() if value is not None}
 

@@ -48,7 +48,9 @@ def _program(session: Any, facts: Any, final: bool) -> str:
     from rlx.ir.printer import print_graph
     from rlx.passes import run_pipeline
     graph = import_model(session._model, facts)
-    return print_graph(run_pipeline(graph, session._disabled) if final else graph)
+    if final:
+        graph = run_pipeline(graph, session._disabled, session.options.weights)
+    return print_graph(graph)
 
 
 def _nodes(data: dict[str, Any]) -> None:

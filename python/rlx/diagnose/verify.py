@@ -76,7 +76,8 @@ class _Verify:
         with self.session as session:
             facts, executable, _ = session._settle(self.given)
             imported = import_model(session._model, facts)
-            final = run_pipeline(import_model(session._model, facts), session._disabled)
+            final = run_pipeline(import_model(session._model, facts), session._disabled,
+                                 session.options.weights)
             run, results = self.captured(session, executable, final)
             wanted = {v.name for g in run for v in g.node.outputs if v is not None and v.name}
             whole = Whole(wanted | set(results), run, lambda: self.advance("the reference"))
@@ -213,7 +214,8 @@ class _Verify:
         try:
             with Session(self.model, **changed) as other:
                 facts, executable, _ = other._settle(self.given)
-                graph = run_pipeline(import_model(other._model, facts), other._disabled)
+                graph = run_pipeline(import_model(other._model, facts), other._disabled,
+                                     other.options.weights)
                 run, results = self.captured(other, executable, graph)
         except Error:  # this model needs the decision
             return False

@@ -83,6 +83,7 @@ class DType(enum.IntEnum):
 
 FLOATS = frozenset(
     d for d in DType if d.name.startswith(("FLOAT", "BFLOAT")))
+HALVES = frozenset({DType.FLOAT16, DType.BFLOAT16})
 SIGNED = frozenset(d for d in DType if d.name.startswith("INT"))
 UNSIGNED = frozenset(d for d in DType if d.name.startswith("UINT"))
 

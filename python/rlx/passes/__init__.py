@@ -16,6 +16,7 @@ from rlx.passes.layout import layout
 from rlx.passes.packed import packed
 from rlx.passes.pads import pads
 from rlx.passes.patterns import patterns
+from rlx.passes.precision import WEIGHTS, halves, narrow
 from rlx.passes.prune import prune
 from rlx.passes.regions import regions
 from rlx.passes.rows import rows
@@ -26,6 +27,7 @@ PIPELINE: dict[str, Callable[[Graph], Graph]] = {
     "dims": dims,
     "integers": integers,
     "packed": packed,
+    "halves": halves,
     "fold": fold,
     "dedupe": dedupe,
     "pads": pads,
@@ -40,10 +42,11 @@ PIPELINE: dict[str, Callable[[Graph], Graph]] = {
 }
 
 
-def run_pipeline(graph: Graph, disable: Iterable[str] = (),
+def run_pipeline(graph: Graph, disable: Iterable[str] = (), weights: str = "",
                  seen: Callable[[str, Graph], object] | None = None) -> Graph:
     """The graph after every pass that is not disabled by name; InputError for unknown names.
 
+    weights: what the float32 weights that are left become at the end, a name of WEIGHTS, or "".
     `seen` is called with each pass's name and what it gave.
     """
     unknown = set(disable) - set(PIPELINE)
@@ -55,4 +58,7 @@ def run_pipeline(graph: Graph, disable: Iterable[str] = (),
             graph = rewrite(graph)
             if seen is not None:
                 seen(name, graph)
-    return graph
+    return narrow(graph, weights) if weights else graph
+
+
+__all__ = ["PIPELINE", "WEIGHTS", "run_pipeline"]

@@ -14,7 +14,7 @@ from rlx.ir.expr import (
 )
 from rlx.ir.graph import Graph, Guard, Node, Origin, Value
 from rlx.ir.prims import Region, RegionOp
-from rlx.ir.types import DType, TensorType, dtype_of
+from rlx.ir.types import HALVES, DType, TensorType, dtype_of
 
 TRACKED_TYPES = frozenset({DType.INT64, DType.INT32, DType.BOOL, DType.FLOAT32, DType.FLOAT64})
 TRACKED_LIMIT = 64        # elements a tensor may have to be tracked as numbers
@@ -186,6 +186,10 @@ class CoreBuilder:
             return None
         if sum(v.const.size for v in inputs if v is not None) > FOLD_LIMIT:
             return None
+        # A matrix in a half type that is widened: a product may read it as it is (passes/precision).
+        if any(v is not None and v.dtype in HALVES and v.rank > 1 for v in inputs):
+            if all(t is None or t.dtype is DType.FLOAT32 for t in types):
+                return None
         arrays = evaluate.reference(prim, [v and v.const for v in inputs], types)
         if arrays is None:
             return None
