@@ -42,7 +42,7 @@ def _reads_weight(node: Node) -> bool:
     """Whether the node multiplies float32 by a float32 weight, without zero points or groups."""
     return (isinstance(node.prim, (MatMul, Conv)) and node.inputs[0].dtype is DType.FLOAT32
             and node.inputs[_WEIGHT].dtype is DType.FLOAT32
-            and not any(v is not None for v in node.inputs[2:slots(node.prim).inputs]))
+            and not any(v is not None for v in node.inputs[2:slots(node.prim).fixed]))
 
 
 def _without_cast(v: Value, nodes: list[Node], made: dict[int, Value]) -> Value:

@@ -186,7 +186,7 @@ class CoreBuilder:
             return None
         if sum(v.const.size for v in inputs if v is not None) > FOLD_LIMIT:
             return None
-        # A matrix in a half type that is widened: a product may read it as it is (passes/precision).
+        # A half matrix that is widened: a product may read it as it is (passes/precision).
         if any(v is not None and v.dtype in HALVES and v.rank > 1 for v in inputs):
             if all(t is None or t.dtype is DType.FLOAT32 for t in types):
                 return None
