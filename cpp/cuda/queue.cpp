@@ -1,6 +1,7 @@
 // Puts work on the Context's stream or the caller's, and keeps the two in order.
 #include "cuda/queue.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -13,8 +14,9 @@ namespace {
 
 using api::Ranges;
 
-// Larger host arrays are copied by the driver, through buffers of its own.
-constexpr size_t largest_staged = size_t{1} << 20, staging_bytes = size_t{4} << 20;
+// Host arrays are copied by way of pinned slots, so that one's upload goes on while the next is
+// filled, and while other queues compute.
+constexpr size_t slot_bytes = size_t{1} << 20, slot_count = 4;
 
 class GraphRecording final : public Recording {
  public:
@@ -43,7 +45,10 @@ class StreamQueue final : public LaneQueue {
   }
   ~StreamQueue() override {
     driver_->free_host(random_);
-    if (staging_) driver_->free_host(staging_);
+    for (const Slot& slot : slots_) {
+      if (slot.memory) driver_->free_host(slot.memory);
+      if (slot.read) driver_->free(slot.read);
+    }
     for (const Event event : {done_, begin_, end_}) {
       if (event) driver_->free(event);
     }
@@ -71,18 +76,18 @@ class StreamQueue final : public LaneQueue {
 
   void copy(void* to, const void* from, size_t bytes) override {
     if (bytes == 0) return;
-    const bool up = !driver_->on_device(from);
-    if (up && bytes <= largest_staged) {
-      std::byte* place = stage(bytes);
-      std::memcpy(place, from, bytes);
-      driver_->copy(to, place, bytes, current_);
-      return;
+    if (driver_->on_device(from)) return driver_->copy(to, from, bytes, current_);
+    for (size_t at = 0; at < bytes;) {
+      const size_t part = std::min(bytes - at, slot_bytes);
+      std::byte* place = stage(part);
+      std::memcpy(place, static_cast<const std::byte*>(from) + at, part);
+      driver_->copy(static_cast<std::byte*>(to) + at, place, part, current_);
+      at += part;
     }
-    driver_->copy(to, from, bytes, current_);
-    if (up) driver_->synchronize(current_);  // pinned memory may still be read
   }
   void synchronize() override {
     driver_->synchronize(current_);
+    for (Slot& slot : slots_) slot.waits = false;
     staged_ = 0;
     if (std::exchange(random_[1], 0) != 0) {
       throw Error(ErrorKind::input, "an index lies outside its axis");
@@ -156,11 +161,26 @@ class StreamQueue final : public LaneQueue {
     bool used;
   };
 
-  // Pinned memory that the stream reads until the next synchronize().
+  struct Slot {
+    std::byte* memory = nullptr;
+    Event read = nullptr;  // all that was put into it has been copied
+    bool waits = false;    // for that event
+  };
+
+  // Pinned memory for the next copy of the stream.
   std::byte* stage(size_t bytes) {
-    if (!staging_) staging_ = static_cast<std::byte*>(driver_->allocate_host(staging_bytes));
-    if (staged_ + bytes > staging_bytes) synchronize();
-    std::byte* place = staging_ + staged_;
+    Slot* slot = &slots_[slot_];
+    if (staged_ + bytes > slot_bytes) {
+      if (!slot->read) slot->read = driver_->make_event(false);
+      driver_->record(slot->read, current_);
+      slot->waits = true;
+      slot_ = (slot_ + 1) % slot_count;
+      slot = &slots_[slot_];
+      if (std::exchange(slot->waits, false)) driver_->synchronize(slot->read);
+      staged_ = 0;
+    }
+    if (!slot->memory) slot->memory = static_cast<std::byte*>(driver_->allocate_host(slot_bytes));
+    std::byte* place = slot->memory + staged_;
     staged_ += (bytes + 63) / 64 * 64;
     return place;
   }
@@ -174,8 +194,8 @@ class StreamQueue final : public LaneQueue {
   std::vector<Lane> lanes_;
   std::vector<Event> signals_;             // of each node that another lane waits for
   uint64_t* const random_;  // pinned, so that the host sees faults without a copy
-  std::byte* staging_ = nullptr;
-  size_t staged_ = 0;
+  Slot slots_[slot_count];
+  size_t slot_ = 0, staged_ = 0;  // the one that is being filled, and how far
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "cuda/libs/blas_lt.h"
 #include "cuda/libs/dnn.h"
+#include "cuda/libs/dnn_rnn.h"
 
 namespace rlx::cuda {
 
@@ -26,5 +27,6 @@ Library* Libraries::open(Slot<Library>& slot, std::string& reason) {
 
 BlasLt* Libraries::blas_lt(std::string& reason) { return open(blas_lt_, reason); }
 Dnn* Libraries::dnn(std::string& reason) { return open(dnn_, reason); }
+DnnRnn* Libraries::dnn_rnn(std::string& reason) { return open(dnn_rnn_, reason); }
 
 }  // namespace rlx::cuda

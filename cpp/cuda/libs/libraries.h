@@ -12,6 +12,7 @@ namespace rlx::cuda {
 
 class BlasLt;
 class Dnn;
+class DnnRnn;
 
 class Libraries {
  public:
@@ -21,6 +22,7 @@ class Libraries {
   // Null with `reason` set when the library cannot be used.
   BlasLt* blas_lt(std::string& reason);
   Dnn* dnn(std::string& reason);
+  DnnRnn* dnn_rnn(std::string& reason);  // cuDNN too, by a handle of its own
 
  private:
   const std::shared_ptr<Driver> driver_;
@@ -35,6 +37,7 @@ class Libraries {
 
   Slot<BlasLt> blas_lt_;
   Slot<Dnn> dnn_;
+  Slot<DnnRnn> dnn_rnn_;
 };
 
 }  // namespace rlx::cuda

@@ -2,7 +2,9 @@
 #include <cctype>
 #include <string_view>
 
+#include "cuda/select/fallback.h"
 #include "cuda/select/parts.h"
+#include "cuda/select/recurrent.h"
 #include "kernels/params/recurrent.h"
 
 namespace rlx::cuda {
@@ -109,14 +111,12 @@ void bind_scales(LaunchBuilder<params::Recurrent>& launch, const SelectRequest& 
   }
 }
 
-}  // namespace
+constexpr int64_t gate_counts[] = {4, 3, 1};  // by kind
 
-Selection select_recurrent(const Recurrent& prim, const SelectRequest& request,
-                           const Tools& tools) {
+// Sizes and activations, checked.
+void describe(const Recurrent& prim, const SelectRequest& request, params::Recurrent& p) {
   const TensorDesc& x = request.inputs[0];
   check_type(x.dtype);
-  LaunchBuilder<params::Recurrent> launch;
-  params::Recurrent& p = launch.params;
   p.steps = x.shape[prim.batchwise ? 1 : 0];
   p.batch = x.shape[prim.batchwise ? 0 : 1];
   p.input = x.shape[2];
@@ -126,11 +126,15 @@ Selection select_recurrent(const Recurrent& prim, const SelectRequest& request,
   p.clip = prim.clip;
   p.input_forget = prim.input_forget;
   p.batchwise = prim.batchwise;
-  static constexpr int64_t gate_counts[] = {4, 3, 1};
-  const int64_t gates = gate_counts[size_t(prim.kind)];
-  check_shapes(p, gates, request);
+  check_shapes(p, gate_counts[size_t(prim.kind)], request);
   read_gates(prim, p);
-  if (p.batch * p.hidden == 0) return {};
+}
+
+Selection by_kernel(const Recurrent& prim, const SelectRequest& request, const Tools& tools,
+                    LaunchBuilder<params::Recurrent> launch) {
+  params::Recurrent& p = launch.params;
+  const TensorDesc& x = request.inputs[0];
+  const int64_t gates = gate_counts[size_t(prim.kind)];
   const auto given = [&](size_t k) {
     const size_t inputs = request.inputs.size();
     return k < inputs ? request.inputs[k].dtype != DType::none
@@ -168,6 +172,23 @@ Selection select_recurrent(const Recurrent& prim, const SelectRequest& request,
   return one_step(bytes ? "a block for each direction" : "a block for each row",
                   launch.finish(tools.jit.get(kernel), blocks_of(bytes ? p.directions : rows,
                                                                  block)), workspace);
+}
+
+}  // namespace
+
+Selection select_recurrent(const Recurrent& prim, const SelectRequest& request,
+                           const Tools& tools) {
+  LaunchBuilder<params::Recurrent> launch;
+  describe(prim, request, launch.params);
+  if (launch.params.batch * launch.params.hidden == 0) return {};
+  std::string refusal;
+  if (auto found = select_recurrent_library(prim, request, tools, refusal)) {
+    return std::move(*found);
+  }
+  log_fallback(tools.options.log_fallback, "Recurrent", refusal);
+  Selection kernel = by_kernel(prim, request, tools, launch);
+  kernel.reason = refusal;
+  return kernel;
 }
 
 }  // namespace rlx::cuda

@@ -1,0 +1,73 @@
+"""Recurrent layers by cuDNN, without a card: fake_cudnn.cpp computes by cuDNN's own equations."""
+
+import pytest
+
+from tests.cuda.conftest import compile_library, HERE
+from tests.cuda.test_runs import on_fake_gpu  # noqa: F401  (a fixture)
+from tests.recurrent import BY_LIBRARY, NOT_BY_LIBRARY
+
+CHECK = """
+import os
+from tests.recurrent import BY_LIBRARY, NOT_BY_LIBRARY, layer
+from tests.tolerance import tolerance
+def check(kind, options, force="", compare=True):
+    made, feeds, expected = layer(kind, **options)
+    with rlx.load(made, device="cuda", force=force) as s:
+        for _ in range(3): found = s.run(feeds)
+        row, = [r for r in s.explain() if r["prim"] == "Recurrent"]
+    # A fake GPU has no kernels: what one moves behind the library is not there.
+    moved = ["y"] if options.get("direction") == "bidirectional" else []
+    for name, y in found.items():
+        if compare and name not in moved:
+            np.testing.assert_allclose(y, expected[name], **tolerance("rounded", "float32"))
+    return row
+"""
+
+
+@pytest.fixture(scope="module")
+def fake_cudnn(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cudnn")
+    compile_library(HERE / "fake_cudnn.cpp", folder / "nvidia/cudnn/lib/libcudnn.so.9")
+    return folder
+
+
+@pytest.fixture
+def run(on_fake_gpu, fake_cudnn):  # noqa: F811
+    return lambda code: on_fake_gpu(f"sys.path.insert(0, {str(fake_cudnn)!r})\n{CHECK}{code}")
+
+
+@pytest.mark.parametrize("name", BY_LIBRARY)
+def test_layers_by_the_library(run, name):
+    done, calls = run(f"row = check(*BY_LIBRARY[{name!r}])\nprint(row['rung'], row['reason'])")
+    assert done.stdout.strip() == "cudnn weights packed once"
+    assert calls["cudnnRNNForward"] == 2  # walked once, recorded once
+
+
+@pytest.mark.parametrize("name", NOT_BY_LIBRARY)
+def test_other_layers_say_why_not(run, name):
+    done, calls = run(f"""
+kind, options, _ = NOT_BY_LIBRARY[{name!r}]
+row = check(kind, options, compare=False)
+print(row["rung"], row["reason"])
+""")
+    assert done.stdout.startswith("a block for each row")
+    assert NOT_BY_LIBRARY[name][2] in done.stdout
+    assert calls["cudnnRNNForward"] == 0
+
+
+@pytest.mark.parametrize("force, rung", [("kernel", "a block for each row"), ("cudnn", "cudnn")])
+def test_a_rung_may_be_forced(run, force, rung):
+    done, _ = run(f"row = check('LSTM', {{}}, {force!r}, {force == 'cudnn'})\nprint(row['rung'])")
+    assert done.stdout.strip() == rung
+
+
+def test_the_library_is_missed_by_name(on_fake_gpu):  # noqa: F811
+    done, _ = on_fake_gpu(CHECK + """
+try:
+    check("LSTM", {}, "cudnn")
+except rlx.DeviceError as error:
+    print(error.op, "library that is missing" in str(error))
+print(check("LSTM", {}, compare=False)["reason"])
+""")
+    assert done.stdout.startswith("LSTM True")
+    assert "cuDNN cannot be used" in done.stdout
