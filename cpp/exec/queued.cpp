@@ -29,6 +29,7 @@ const char* Runner::title_of(const Node& node) const {
 }
 
 void Runner::run_queued(PlanState& state) {
+  sink_.long_work();  // others may upload and launch while this run waits for the device
   Queue& queue = *shared_.queue;
   const bool spread = unit_.shared.options.lanes > 1 && dynamic_cast<LaneQueue*>(&queue);
   if (spread && state.lanes.empty()) state.spread(size_t(unit_.shared.options.lanes));

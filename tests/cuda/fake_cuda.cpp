@@ -5,6 +5,7 @@
 // "to:ADDRESS:BYTES" for what is copied to the device.
 // FAKE_CUDA_VERSION is what cuDriverGetVersion tells.
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -172,7 +173,19 @@ int cuMemSetAccess(Ptr, size_t, const void*, size_t) { ENTER; return 0; }
 
 int cuStreamCreate(void** s, unsigned) { *s = std::malloc(1); ENTER; return 0; }
 int cuStreamDestroy_v2(void* s) { std::free(s); ENTER; return 0; }
-int cuStreamSynchronize(void*) { ENTER; return 0; }
+int cuStreamSynchronize(void*) {
+  ENTER;
+  // With FAKE_CUDA_MEET the device is busy until so many copies to it have been asked for.
+  for (int i = 0; std::getenv("FAKE_CUDA_MEET"); ++i) {
+    {
+      const std::lock_guard lock(mutex);
+      if (calls["cuMemcpyHtoDAsync_v2"] >= std::atoi(std::getenv("FAKE_CUDA_MEET"))) break;
+    }
+    if (i == 5000) return 999;
+    usleep(1000);
+  }
+  return 0;
+}
 int cuStreamWaitEvent(void*, void*, unsigned) { ENTER; return 0; }
 int cuEventCreate(void** e, unsigned) { *e = std::malloc(1); ENTER; return 0; }
 int cuEventDestroy_v2(void* e) { std::free(e); ENTER; return 0; }
