@@ -12,7 +12,6 @@ import numpy as np
 
 from rlx import _core
 from rlx.errors import InputError
-from rlx.options import Options
 from rlx.session import Session
 
 SESSIONS = 8  # models that rlx.run keeps ready
@@ -45,7 +44,8 @@ def run(model: Any, inputs: Any, *, out: dict[str, np.ndarray] | None = None,
 
 
 def _session(key: tuple, model: Any, options: dict[str, Any]) -> Session:
-    key = (*key, Options.of(**options))
+    key = (*key, tuple(sorted((k, tuple(v) if isinstance(v, list) else v)
+                              for k, v in options.items())))
     with _lock:
         found = _sessions.get(key)
         if found is not None:

@@ -82,15 +82,6 @@ def test_a_bad_value_is_refused_as_the_option_is(monkeypatch):
         rlx.load(small(), device="cpu")
 
 
-def test_run_keeps_sessions_by_what_the_environment_says(monkeypatch, tmp_path):
-    monkeypatch.setenv("RLX_IR_DUMP", str(tmp_path / "first"))
-    data = small().SerializeToString()
-    rlx.run(data, arange(2, 4), device="cpu")
-    monkeypatch.setenv("RLX_IR_DUMP", str(tmp_path / "second"))
-    rlx.run(data, arange(2, 4), device="cpu")
-    assert (tmp_path / "second").exists()
-
-
 def test_reports_are_said_once_for_each_plan(capfd):
     with rlx.load(small(), device="cpu", dispatch_report=True, fusion_report=True,
                   verbose=True) as session:
