@@ -24,6 +24,7 @@ _TABLE = {
     ("exact order", "float64"): (1e-9, 1e-9),
     ("rounded", "float32"): (1e-4, 1e-5),
     ("rounded", "float16"): (2e-2, 1e-3),
+    ("rounded", "bfloat16"): (6.4e-2, 3.2e-2),
     ("sum", "float64"): (1e-13, 1e-13),
     ("sum", "float32"): (6e-7, 2e-7),
     ("sum", "float16"): (2e-3, 1e-3),

@@ -194,8 +194,10 @@ class Session:
     def _disabled(self) -> tuple[str, ...]:
         """The passes left out, the device's choice among them."""
         # Integer products are the CPU's; cuDNN and cuBLAS are ahead with the floats. One product
-        # for three saves launches on a GPU, and on a CPU only costs a copy of the weights.
-        return self.options.disable + (("siblings",) if self.device == "cpu" else ("integers",))
+        # for three saves launches on a GPU, and on a CPU only costs a copy of the weights. A GPU
+        # computes with halves, a CPU widens them.
+        left_out = ("siblings",) if self.device == "cpu" else ("integers", "widen")
+        return self.options.disable + left_out
 
     def _executable(self, facts: Any, outputs: tuple[str, ...] | None = None) -> Any:
         self._check_open()

@@ -21,6 +21,7 @@ from rlx.passes.prune import prune
 from rlx.passes.regions import regions
 from rlx.passes.rows import rows
 from rlx.passes.siblings import siblings
+from rlx.passes.widen import widen
 
 # name -> pass; each takes a Graph and gives it back rewritten.
 PIPELINE: dict[str, Callable[[Graph], Graph]] = {
@@ -31,6 +32,7 @@ PIPELINE: dict[str, Callable[[Graph], Graph]] = {
     "fold": fold,
     "dedupe": dedupe,
     "pads": pads,
+    "widen": widen,
     "patterns": patterns,
     "rows": rows,
     "regions": regions,
