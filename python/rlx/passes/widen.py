@@ -75,7 +75,11 @@ class _Widen:
             node.inputs = [self.as_stated(v) for v in node.inputs]
             self.nodes.append(node)
             return
-        node.inputs = [self.as_float(v and self.same.get(v.id, v), node) for v in node.inputs]
+        # Constant weights are widened when they are packed.
+        weights = node.inputs[1] if isinstance(node.prim, (Conv, MatMul)) else None
+        node.inputs = [v if v is not None and v is weights and v.is_const
+                       else self.as_float(v and self.same.get(v.id, v), node)
+                       for v in node.inputs]
         for v in node.outputs:
             if v is not None and v.id in self.chosen:
                 v.type = TensorType(DType.FLOAT32, v.shape)
