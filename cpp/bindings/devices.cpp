@@ -1,9 +1,11 @@
 // The devices of this build: made by name, never changed in silence.
+#include <algorithm>
 #include <charconv>
 
 #include "backend.h"
 #include "bindings/cuda_probe.h"
 #include "bindings/device_array.h"
+#include "bindings/interpreter_lock.h"
 #include "bindings/register.h"
 #include "core/error.h"
 #include "cpu/device.h"
@@ -24,7 +26,12 @@ std::shared_ptr<Device> make_cpu() {
 
 std::shared_ptr<Device> make_cuda(int ordinal, cuda::DeviceOptions options) {
   find_cuda();
+  const Unlocked unlocked;  // another thread may have begun to open it
   return cuda::make_device(cuda::open_gpu(ordinal), options);
+}
+
+bool is_extra(const std::string& name) {
+  return std::ranges::any_of(extra_devices(), [&](const DeviceMaker& m) { return m.name == name; });
 }
 
 int ordinal_of(const std::string& name) {
@@ -50,6 +57,14 @@ std::shared_ptr<Device> make_device(const std::string& name, bool tf32, bool log
   return make_cuda(0, options);
 }
 
+// Begins to open what make_device(name) will need, and cuDNN where `convolves`; returns at once.
+void begin_device(const std::string& name, bool convolves) {
+  if (name == "cpu" || is_extra(name)) return;
+  const int ordinal = name == "auto" ? 0 : ordinal_of(name);
+  find_cuda();
+  convolves ? cuda::begin_dnn(ordinal) : cuda::begin_gpu(ordinal);
+}
+
 std::vector<std::string> devices() {
   std::vector<std::string> names;
   for (int ordinal : usable_gpus()) names.push_back("cuda:" + std::to_string(ordinal));
@@ -72,6 +87,20 @@ void register_devices(py::module_& module) {
       .def_property_readonly("rungs", &rungs_of);
   module.def("make_device", &make_device, "name"_a, "tf32"_a = true,
              "log_fallback"_a = false, "half_activations"_a = false);
+  module.def("begin_device", &begin_device, "name"_a, "convolves"_a = false);
+  py::module_::import("atexit").attr("register")(py::cpp_function([] {
+    const Unlocked unlocked;
+    cuda::join_beginners();
+  }));
+  module.def("make_offline_device", [](int capability, bool libraries, std::string folder,
+                                       bool tf32) {
+    find_cuda();
+    return cuda::make_offline_device(capability, libraries, std::move(folder), {.tf32 = tf32});
+  }, "capability"_a, "libraries"_a, "folder"_a, "tf32"_a, "A GPU that only compiles; needs none.");
+  module.def("finish_kernels", [](const std::shared_ptr<Device>& device) {
+    const Unlocked unlocked;
+    cuda::finish_kernels(*device);
+  }, "device"_a, "Until the device has compiled all that was asked for.");
   module.def("devices", &devices);
   register_cuda_probe(module);
   register_device_array(module);

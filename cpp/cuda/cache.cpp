@@ -6,14 +6,19 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
+#include <set>
 
 #include "core/env.h"
 
 namespace rlx::cuda {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct Header {
   char magic[8] = {'r', 'l', 'x', 'k', 'e', 'r', 'n', '1'};
@@ -30,6 +35,21 @@ Digest digest_of(std::span<const std::byte> bytes) {
 void say_once(const std::string& what) {
   static std::atomic<bool> said{false};
   if (!said.exchange(true)) std::fprintf(stderr, "rlx: no kernel cache: %s\n", what.c_str());
+}
+
+// What a process that was killed while it wrote left behind.
+void remove_abandoned(const std::string& folder) {
+  static std::mutex mutex;
+  static std::set<std::string> cleaned;
+  const std::lock_guard lock(mutex);
+  if (!cleaned.insert(folder).second) return;
+  std::error_code none;
+  const auto before = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    if (entry.path().extension() != ".tmp") continue;
+    const auto written = entry.last_write_time(none);
+    if (!none && written < before) fs::remove(entry.path(), none);
+  }
 }
 
 struct File {
@@ -71,7 +91,7 @@ std::string cache_folder() {
 }
 
 std::string DiskCache::path(const Digest& key) const {
-  return folder_ + "/" + hexadecimal(key) + ".cubin";
+  return folder_ + "/" + hexadecimal(key) + "." + kind_;
 }
 
 std::optional<std::vector<std::byte>> DiskCache::read(const Digest& key) const {
@@ -95,7 +115,8 @@ std::optional<std::vector<std::byte>> DiskCache::read(const Digest& key) const {
 void DiskCache::write(const Digest& key, std::span<const std::byte> contents) const {
   if (folder_.empty()) return;
   std::error_code error;
-  std::filesystem::create_directories(folder_, error);
+  fs::create_directories(folder_, error);
+  remove_abandoned(folder_);
   static std::atomic<uint64_t> number{0};
   const std::string temporary = path(key) + "." + std::to_string(getpid()) + "." +
                                 std::to_string(number++) + ".tmp";

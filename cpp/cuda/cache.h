@@ -1,4 +1,4 @@
-// Compiled kernels on disk, by the digest of all that they depend on.
+// Compiled kernels and choices of libraries on disk, by the digest of all that they depend on.
 //
 // Safe between processes: a file is written under a temporary name and renamed, and holds its key
 // and the digest of its contents, which are checked when it is read. A folder that cannot be used
@@ -18,13 +18,16 @@ std::string cache_folder();
 
 class DiskCache {
  public:
-  explicit DiskCache(std::string folder) : folder_(std::move(folder)) {}
+  // `kind` ends the names of its files: "cubin", "plan" (of cuDNN), "algo" (of cuBLASLt).
+  explicit DiskCache(std::string folder, const char* kind = "cubin")
+      : folder_(std::move(folder)), kind_(kind) {}
   std::optional<std::vector<std::byte>> read(const Digest& key) const;
   void write(const Digest& key, std::span<const std::byte> contents) const;
 
  private:
   std::string path(const Digest& key) const;
   std::string folder_;  // empty: no cache
+  const char* kind_;
 };
 
 }  // namespace rlx::cuda

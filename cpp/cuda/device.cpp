@@ -7,6 +7,7 @@
 #include "cuda/api/driver.h"
 #include "cuda/arena.h"
 #include "cuda/libs/libraries.h"
+#include "cuda/offline.h"
 #include "cuda/queue.h"
 
 namespace rlx::cuda {
@@ -29,17 +30,19 @@ class CudaDevice final : public Device {
   int default_threads() const override { return 1; }  // of the host: it only launches
   std::span<const std::string_view> rungs() const override { return cuda::rungs(); }
   std::unique_ptr<Queue> make_queue(uint64_t random) const override {
-    return cuda::make_queue(gpu_->driver, random);
+    return cuda::make_queue(gpu_->driver, random, gpu_->weights);
   }
   std::shared_ptr<const void> upload(const Constant& constant) const override {
     return gpu_->weights->upload(constant);
   }
   std::shared_ptr<void> allocate(size_t bytes) const override { return gpu_->pool->get(bytes); }
   void copy(void* to, const void* from, size_t bytes) const override {
+    gpu_->weights->settle();
     gpu_->driver->synchronize_all();
     gpu_->weights->copy_in(to, from, bytes);
   }
   bool arena_is_visible() const override { return gpu_->driver->host_memory(); }
+  const Gpu& gpu() const { return *gpu_; }
 
  private:
   const std::shared_ptr<const Gpu> gpu_;
@@ -93,6 +96,23 @@ std::vector<std::shared_ptr<const Gpu>> opened_gpus() {
 
 std::shared_ptr<Device> make_device(std::shared_ptr<const Gpu> gpu, DeviceOptions options) {
   return std::make_shared<CudaDevice>(std::move(gpu), options);
+}
+
+std::shared_ptr<Device> make_offline_device(int capability, bool libraries, std::string folder,
+                                            DeviceOptions options) {
+  auto gpu = std::make_shared<Gpu>();
+  gpu->driver = make_offline_driver(capability);
+  gpu->pool = std::make_shared<MemoryPool>(gpu->driver, 0);
+  gpu->weights = std::make_shared<Weights>(gpu->driver, gpu->pool);
+  gpu->jit = make_jit(gpu->driver, std::move(folder));
+  if (libraries) gpu->libraries = std::make_shared<Libraries>(gpu->driver, true);
+  return make_device(std::move(gpu), options);
+}
+
+void finish_kernels(const Device& device) {
+  const auto* cuda = dynamic_cast<const CudaDevice*>(&device);
+  auto* jit = cuda ? dynamic_cast<NvrtcJit*>(cuda->gpu().jit.get()) : nullptr;
+  if (jit) jit->finish();
 }
 
 }  // namespace rlx::cuda

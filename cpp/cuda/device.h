@@ -21,11 +21,25 @@ struct Gpu {
 std::shared_ptr<const Gpu> open_gpu(int ordinal);
 // Takes RLX_CUDA_ARENA_POOL, where it was set anew, over to the pools that there are.
 void bound_pools();
+// Begins to open it on other threads, unless it is open: context, NVRTC and cuBLASLt side by side.
+// What fails is told to whoever opens it next.
+void begin_gpu(int ordinal);
+// Begins to open cuDNN there too, for a model that will ask for it.
+void begin_dnn(int ordinal);
+// Before the process ends: no thread may be inside a library then.
+void join_beginners();
 // Ends it for all Sessions that use it: their next call raises StaleHandleError.
 void reset_gpu(int ordinal);
 // Those opened so far.
 std::vector<std::shared_ptr<const Gpu>> opened_gpus();
 
 std::shared_ptr<Device> make_device(std::shared_ptr<const Gpu> gpu, DeviceOptions options);
+
+// A Device of this compute capability that only compiles: binding a program for it puts kernels
+// into the folder. With `libraries` it is one that has cuBLASLt and cuDNN.
+std::shared_ptr<Device> make_offline_device(int capability, bool libraries, std::string folder,
+                                            DeviceOptions options);
+// Until the device has compiled all that was asked for; nothing for a device without a compiler.
+void finish_kernels(const Device& device);
 
 }  // namespace rlx::cuda

@@ -47,6 +47,8 @@ std::vector<std::string> options_of(const KernelSpec& spec, const std::string& a
   std::vector<std::string> options = {"--std=c++20", "-arch=" + architecture,
                                       "--extra-device-vectorization", "-lineinfo"};
   for (const std::string& define : spec.defines) options.push_back("-D" + define);
+  // What a generated Region and its interpreter compute must not differ by what the compiler joins.
+  if (spec.file.starts_with("kernels/region")) options.push_back("--fmad=false");
   return options;
 }
 
@@ -80,12 +82,12 @@ struct Image {
   bool from_disk = false;
 };
 
-Image make_image(const KernelSpec& spec, int capability) {
+Image make_image(const KernelSpec& spec, int capability, const std::string& folder) {
   const api::Nvrtc& nvrtc = api::Nvrtc::get();
   const std::string text = source_of(spec.file);
   const std::vector<std::string> options = options_of(spec, nvrtc.architecture(capability));
   const Digest key = key_of(spec, text, options, nvrtc.version());
-  const DiskCache cache(cache_folder());
+  const DiskCache cache(folder);
   if (auto cached = cache.read(key)) return {std::move(*cached), true};
   std::vector<NamedText> headers = table_headers();
   headers.insert(headers.end(), spec.generated.begin(), spec.generated.end());
@@ -104,9 +106,9 @@ class CompiledKernel final : public Kernel {
   Driver& driver() const override;
   const std::string& entry() const override { return spec_.entry; }
   Function function() const override;
-  bool ready() const override {
-    return future_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-  }
+  bool ready() const override { return loaded_; }
+  // What fails is told to whoever asks for the function.
+  void load() const noexcept;
 
   std::shared_future<Image> future_;
 
@@ -116,12 +118,13 @@ class CompiledKernel final : public Kernel {
   mutable std::mutex mutex_;
   mutable Module module_ = nullptr;
   mutable std::atomic<Function> function_{nullptr};
+  mutable std::atomic<bool> loaded_{false};
 };
 
 class JitImpl final : public NvrtcJit {
  public:
-  explicit JitImpl(std::shared_ptr<Driver> driver)
-      : driver(std::move(driver)),
+  JitImpl(std::shared_ptr<Driver> driver, std::optional<std::string> folder)
+      : driver(std::move(driver)), folder_(std::move(folder)),
         most_(std::clamp(std::thread::hardware_concurrency(), 1u, 16u)) {
     api::Nvrtc::get();
   }
@@ -136,6 +139,11 @@ class JitImpl final : public NvrtcJit {
     const std::lock_guard lock(mutex_);
     return statistics_;
   }
+  void finish() override {
+    std::unique_lock lock(mutex_);
+    idle_.wait(lock, [&] { return workers_ == 0; });
+    for (const auto& [key, kernel] : kernels_) kernel->future_.get();
+  }
   void count_load(double seconds) {
     const std::lock_guard lock(mutex_);
     ++statistics_.loaded;
@@ -149,6 +157,7 @@ class JitImpl final : public NvrtcJit {
   void work();
   Image compile(const KernelSpec& spec);
 
+  const std::optional<std::string> folder_;
   const unsigned most_;
   mutable std::mutex mutex_;
   std::condition_variable idle_;
@@ -167,7 +176,11 @@ KernelPtr JitImpl::get(const KernelSpec& spec) {
   kernel = std::make_shared<CompiledKernel>(*this, spec);
   auto task = std::make_shared<std::packaged_task<Image()>>([this, spec] { return compile(spec); });
   kernel->future_ = task->get_future().share();
-  tasks_.push_back([task] { (*task)(); });
+  // Loaded here too: the first run then waits for no module, and a recording meets none.
+  tasks_.push_back([task, kernel] {
+    (*task)();
+    kernel->load();
+  });
   if (workers_ < most_) {
     ++workers_;
     std::thread([this] { work(); }).detach();
@@ -189,7 +202,7 @@ void JitImpl::work() {
 
 Image JitImpl::compile(const KernelSpec& spec) {
   const auto begin = Clock::now();
-  Image image = make_image(spec, driver->info().capability);
+  Image image = make_image(spec, driver->info().capability, folder_ ? *folder_ : cache_folder());
   const std::lock_guard lock(mutex_);
   ++(image.from_disk ? statistics_.read : statistics_.compiled);
   statistics_.compile_seconds += seconds_since(begin);
@@ -214,14 +227,23 @@ Function CompiledKernel::function() const {
   return function_;
 }
 
+void CompiledKernel::load() const noexcept {
+  try {
+    function();
+  } catch (const std::exception&) {
+  }
+  loaded_ = true;
+}
+
 }  // namespace
 
-std::unique_ptr<NvrtcJit> make_jit(std::shared_ptr<Driver> driver) {
-  return std::make_unique<JitImpl>(std::move(driver));
+std::unique_ptr<NvrtcJit> make_jit(std::shared_ptr<Driver> driver,
+                                   std::optional<std::string> folder) {
+  return std::make_unique<JitImpl>(std::move(driver), std::move(folder));
 }
 
 std::vector<std::byte> compile_kernel(const KernelSpec& spec, int capability) {
-  return make_image(spec, capability).bytes;
+  return make_image(spec, capability, cache_folder()).bytes;
 }
 
 }  // namespace rlx::cuda

@@ -1,6 +1,8 @@
 // The Jit of a real GPU: NVRTC on several threads, with a cache on disk.
 #pragma once
 
+#include <optional>
+
 #include "cuda/jit.h"
 
 namespace rlx::cuda {
@@ -13,10 +15,14 @@ struct JitStatistics {
 class NvrtcJit : public Jit {
  public:
   virtual JitStatistics statistics() const = 0;
+  // Until all that was asked for is compiled; throws the first failure.
+  virtual void finish() = 0;
 };
 
 // Throws Error(device) when NVRTC cannot be used.
-std::unique_ptr<NvrtcJit> make_jit(std::shared_ptr<Driver> driver);
+// `folder` takes the images instead of the usual cache.
+std::unique_ptr<NvrtcJit> make_jit(std::shared_ptr<Driver> driver,
+                                   std::optional<std::string> folder = std::nullopt);
 
 // The image of a kernel for a device of `capability`, from disk or compiled; no GPU is needed.
 std::vector<std::byte> compile_kernel(const KernelSpec& spec, int capability);

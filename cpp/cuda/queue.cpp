@@ -36,8 +36,9 @@ class GraphRecording final : public Recording {
 
 class StreamQueue final : public LaneQueue {
  public:
-  StreamQueue(std::shared_ptr<Driver> driver, uint64_t random)
-      : driver_(std::move(driver)), own_(driver_->make_stream()), current_(own_),
+  StreamQueue(std::shared_ptr<Driver> driver, uint64_t random, std::shared_ptr<Weights> weights)
+      : driver_(std::move(driver)), weights_(std::move(weights)), own_(driver_->make_stream()),
+        current_(own_),
         done_(driver_->make_event(false)),
         random_(static_cast<uint64_t*>(driver_->allocate_host(2 * sizeof(uint64_t)))) {
     random_[0] = random;
@@ -71,7 +72,10 @@ class StreamQueue final : public LaneQueue {
     driver_->wait(next, done_);
     current_ = next;
   }
-  void* stream() override { return current_; }
+  void* stream() override {
+    weights_->settle();
+    return current_;
+  }
   uint64_t* random() override { return random_; }
 
   void copy(void* to, const void* from, size_t bytes) override {
@@ -117,6 +121,7 @@ class StreamQueue final : public LaneQueue {
       lanes_.push_back({driver_->make_stream(), driver_->make_event(false), false});
     }
     for (Lane& lane : lanes_) lane.used = false;
+    weights_->settle();
     driver_->record(done_, current_);
   }
   // Lane 0 is the queue's own stream; the others begin behind what it was given.
@@ -186,6 +191,7 @@ class StreamQueue final : public LaneQueue {
   }
 
   const std::shared_ptr<Driver> driver_;
+  const std::shared_ptr<Weights> weights_;
   const Stream own_;
   Stream current_, recorded_on_ = nullptr;
   const Event done_;
@@ -200,8 +206,9 @@ class StreamQueue final : public LaneQueue {
 
 }  // namespace
 
-std::unique_ptr<Queue> make_queue(std::shared_ptr<Driver> driver, uint64_t random) {
-  return std::make_unique<StreamQueue>(std::move(driver), random);
+std::unique_ptr<Queue> make_queue(std::shared_ptr<Driver> driver, uint64_t random,
+                                  std::shared_ptr<Weights> weights) {
+  return std::make_unique<StreamQueue>(std::move(driver), random, std::move(weights));
 }
 
 }  // namespace rlx::cuda

@@ -3,9 +3,12 @@
 
 #include "backend.h"
 #include "cuda/driver.h"
+#include "cuda/weights.h"
 
 namespace rlx::cuda {
 
-std::unique_ptr<Queue> make_queue(std::shared_ptr<Driver> driver, uint64_t random);
+// Its work waits until `weights` are on the device.
+std::unique_ptr<Queue> make_queue(std::shared_ptr<Driver> driver, uint64_t random,
+                                  std::shared_ptr<Weights> weights);
 
 }  // namespace rlx::cuda

@@ -1,6 +1,13 @@
 // Weights as the device has them: once for all Sessions, in their own type.
+//
+// Worker threads pack and copy them while kernels compile and libraries start; whoever puts work on
+// a stream that may read them calls settle() first.
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -16,20 +23,43 @@ class Weights {
   ~Weights();
 
   std::shared_ptr<const void> upload(const Constant& constant);
-  // Another form of a constant; `fill` writes its `bytes` on the host the first time.
+  // Another form of a constant. `fill` writes its `bytes` on the host, on another thread and later:
+  // it must own what it reads. `constant` is kept alive for it.
   std::shared_ptr<const void> pack(const Constant& constant, const std::string& format,
-                                   size_t bytes, const std::function<void(void*)>& fill);
+                                   size_t bytes, std::function<void(void*)> fill);
+  // Returns when all that was asked for is on the device; throws what went wrong.
+  void settle();
+  // Done when it returns.
   void copy_in(void* to, const void* from, size_t bytes);
 
  private:
   using Key = std::tuple<const void*, std::string>;
-  std::shared_ptr<const void> make(const Constant& constant, size_t bytes, const void* from);
+  struct Task {
+    std::shared_ptr<const void> memory;  // with the constant's owner
+    size_t bytes;
+    const void* from;                    // or, where there is one, what fill writes
+    std::function<void(void*)> fill;
+  };
+  class Worker;
+  std::shared_ptr<const void> make(const Constant& constant, size_t bytes,
+                                   std::function<void(void*)> fill);
+  void add(Task task);
+  void work();
+  void finish(size_t tasks, std::exception_ptr failure);
 
   const std::shared_ptr<Driver> driver_;
   const std::shared_ptr<MemoryPool> pool_;
   const Stream stream_;
-  std::mutex mutex_;
+  const unsigned most_;      // workers
+  std::mutex mutex_;         // of the table
   std::map<Key, std::weak_ptr<const void>> held_;
+  std::mutex tasks_mutex_;
+  std::condition_variable settled_;
+  std::deque<Task> tasks_;
+  unsigned workers_ = 0;
+  std::atomic<size_t> pending_{0};
+  std::atomic<bool> failed_{false};
+  std::exception_ptr failure_;
 };
 
 }  // namespace rlx::cuda

@@ -168,9 +168,7 @@ class EmuKernel final : public cuda::Kernel {
   }
   cuda::Driver& driver() const override { return driver_; }
   const std::string& entry() const override { return spec_.entry; }
-  bool ready() const override {
-    return object_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-  }
+  bool ready() const override { return true; }  // what is selected is what runs, every time
   cuda::Function function() const override {
     std::call_once(once_, [this] {
       const std::string path = object_.get().string();

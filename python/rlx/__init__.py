@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rlx.ahead import compile
     from rlx.api import devices, empty_cache, load, reset, run
     from rlx.dlpack import to_dlpack
     from rlx.errors import (
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _NAMES = {
+    "rlx.ahead": ("compile",),
     "rlx.api": ("devices", "empty_cache", "load", "reset", "run"),
     "rlx.dlpack": ("to_dlpack",),
     "rlx.errors": ("DeviceError", "Error", "InputError", "InternalError", "MemoryLimitError",
@@ -45,7 +47,7 @@ _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names
 __all__ = [
     "DeviceError", "Error", "Info", "InputError", "InternalError", "MemoryLimitError",
     "ModelError", "Options", "Profile", "Session", "StaleHandleError", "State",
-    "UnsupportedError", "configure", "devices", "empty_cache", "load", "reset", "run",
+    "UnsupportedError", "compile", "configure", "devices", "empty_cache", "load", "reset", "run",
     "to_dlpack",
 ]
 

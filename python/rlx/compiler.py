@@ -35,4 +35,9 @@ def compile_model(model: LoadedModel, facts: Facts, outputs: tuple[str, ...] | N
                 lambda prim: function_of(prim.function, dict(prim.attributes)))
 
 
-__all__ = ["Facts", "Specialise", "compile_model", "read"]
+def convolves(model: LoadedModel) -> bool:
+    """Whether the model will ask for a library of convolutions."""
+    return any("Conv" in node.op_type for node in model.graph.nodes)
+
+
+__all__ = ["Facts", "Specialise", "compile_model", "convolves", "read"]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 WEIGHTS = ("", "f16", "bf16")
 MODES = ("graph", "stream", "multistream", "eager")
+COMPILES = ("jit", "aot")
 _LARGEST = {"threads": 2**31 - 1, "streams": 32, "plan_cache_bytes": 2**63 - 1,
             "memory_limit": 2**63 - 1}
 
@@ -35,6 +36,8 @@ class Options:
         "multistream" is "graph" with independent nodes side by side on several streams, "eager"
         is "stream" and waits for each step, so that an error names its ONNX node.
     streams: how many "multistream" takes.
+    compile: "jit" compiles GPU kernels when runs need them, "aot" when the model is loaded, see
+        Session.prepare.
     log_fallback: say on stderr, once for each cause, why a CUDA library was passed over.
     dispatch_report, fusion_report: say on stderr, for new shapes, how each step runs and why, and
         what became of each ONNX node.
@@ -56,6 +59,7 @@ class Options:
     weights: str = ""
     mode: str = "graph"
     streams: int = 4
+    compile: str = "jit"
     log_fallback: bool = False
     dispatch_report: bool = False
     fusion_report: bool = False
@@ -90,7 +94,8 @@ class Options:
             elif not isinstance(value, type(known[name])):
                 raise InputError(f"option {name!r} has the wrong type",
                                  expected=type(known[name]).__name__, got=repr(value))
-        for name, known in (("mode", MODES), ("weights", WEIGHTS)):
+        for name, known in (("mode", MODES), ("weights", WEIGHTS),
+                            ("compile", COMPILES)):
             if given.get(name, known[0]) not in known:
                 raise InputError(f"option {name!r} is unknown",
                                  expected=" or ".join(filter(None, known)), got=given[name])

@@ -32,15 +32,16 @@ class Session:
 
     def __init__(self, model: Any, **options: Any):
         self.options = Options.of(**options)
-        self._device = _core.make_device(self.options.device, self.options.tf32,
-                                         self.options.log_fallback,
-                                         self.options.weights != "")
-        self.options.check_force(self._device)
+        _core.begin_device(self.options.device)  # a GPU opens while the model is read
         # Loaded with the first model: it would double the time of `import rlx`.
         from rlx import compiler
         self._compiler = compiler
         self._model = compiler.read(model)
         graph = self._model.graph
+        if compiler.convolves(self._model):
+            _core.begin_device(self.options.device, convolves=True)
+        self._device = self._make_device()
+        self.options.check_force(self._device)
         self.inputs = feeds.describe(graph.inputs)
         self.outputs = feeds.describe(
             {name: graph.output_types.get(name) for name in graph.outputs})
@@ -64,6 +65,12 @@ class Session:
             # Defaults that do not fit each other may never be used: runs tell.
             if not graph.defaults:
                 raise
+        if self.options.compile == "aot":
+            self.prepare()
+
+    def _make_device(self) -> Any:
+        return _core.make_device(self.options.device, self.options.tf32,
+                                 self.options.log_fallback, self.options.weights != "")
 
     @property
     def device(self) -> str:
@@ -99,6 +106,16 @@ class Session:
         if state.session is not self:
             raise InputError("the state belongs to another Session")
         return state.run(given, out)
+
+    def prepare(self, inputs: Any = None) -> None:
+        """Binds such inputs and compiles what a run of them needs, without running.
+
+        Without inputs: zeros, in which a free first dim is 1, then 2, and other free dims are 16;
+        GPU kernels are the same for nearly all other sizes. Raises InputError as `run` does.
+        """
+        from rlx import ahead
+        self._check_open()
+        ahead.prepare(self, inputs)
 
     def run_async(self, inputs: Any, out: dict[str, np.ndarray] | None = None, *,
                   state: State | None = None) -> RunFuture:

@@ -4,7 +4,9 @@ NVRTC is fake_nvrtc.cpp, which "compiles" a source to itself and its options.
 """
 
 from concurrent.futures import ThreadPoolExecutor
+import os
 import signal
+import time
 
 import pytest
 
@@ -102,6 +104,17 @@ resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     assert compiled == 2
     assert compile_kernel()[0].stdout == done.stdout
     assert len(list((tmp_path / "kernels").glob("*.cubin"))) == 1
+
+
+def test_what_a_dead_process_left_is_removed_later(compile_kernel, tmp_path):
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    old, young = folder / "a.cubin.1.0.tmp", folder / "b.cubin.2.0.tmp"
+    for path in (old, young):
+        path.write_bytes(b"x")
+    os.utime(old, (time.time() - 7200,) * 2)
+    compile_kernel()
+    assert not old.exists() and young.exists()  # whoever writes that one may be alive
 
 
 def test_a_full_disk_costs_the_entry_only(compile_kernel, tmp_path):

@@ -10,7 +10,7 @@ import tempfile
 
 import pytest
 
-from tests.emu import test_counts, test_tf32
+from tests.emu import test_counts, test_interpreted, test_tf32
 from tests.emu.case import emulated
 from tests.emu.test_kernels import CASES, ROOT
 from tests.kernels.run_prim import run_prim
@@ -62,6 +62,7 @@ def kernels():
     rounding = emulated("emu:tf32")
     for case in test_tf32.CASES:
         run_prim(case.prim, case.inputs, case.outputs, device=rounding)
+    test_interpreted.test_truth_values_choices_and_casts("emu")
     test_counts.test_nonzero("emu")
     test_counts.test_compress("emu", 0)
     test_counts.test_unique("emu", 0, 0)

@@ -9,6 +9,7 @@ from rlx.ir.reference import REFERENCES
 from tests.emu import cases_elementwise, cases_products, cases_quantised
 from tests.emu.case import emulated
 from tests.emu.test_counts import KERNELS as COUNTED
+from tests.emu.test_interpreted import KERNELS as COMPARED
 from tests.kernels.run_prim import run_prim
 from tests.tolerance import tolerance
 
@@ -36,5 +37,5 @@ def test_against_the_reference(case, device):
 
 def test_every_kernel_has_a_case():
     files = {path.stem for path in (ROOT / "kernels").glob("*.cu")}
-    covered = {name for case in CASES for name in case.kernels} | COUNTED
+    covered = {name for case in CASES for name in case.kernels} | COUNTED | COMPARED
     assert files == covered

@@ -204,6 +204,8 @@ const Found& Loader::open(Lib lib) {
 }
 
 const Found& Loader::get(Lib lib) {
+  // Another thread may be opening the next library for a tenth of a second.
+  if (opened_[size_t(lib)]) return found_[size_t(lib)];
   const std::lock_guard lock(mutex_);
   return open(lib);
 }

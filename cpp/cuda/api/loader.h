@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -41,7 +42,7 @@ class Loader {
   SearchPaths paths_;
   std::recursive_mutex mutex_;
   std::array<Found, lib_count> found_;
-  std::array<bool, lib_count> opened_{};
+  std::array<std::atomic<bool>, lib_count> opened_{};
   int major_ = -1, driver_version_ = 0;
 };
 

@@ -1,9 +1,11 @@
 // cuBLASLt through declarations of our own: descriptors, the heuristic's first choice, the call.
 #include "cuda/libs/blas_lt.h"
 
+#include <cstring>
 #include <mutex>
 
 #include "cuda/api/loader.h"
+#include "cuda/cache.h"
 
 namespace rlx::cuda {
 namespace {
@@ -72,6 +74,8 @@ struct BlasLt::Functions {
   int (*preference_destroy)(void*);
   int (*preference_set)(void*, int, const void*, size_t);
   int (*heuristic)(void*, void*, void*, void*, void*, void*, void*, int, Heuristic*, int*);
+  // Null in releases that lack it: then nothing is kept on disk.
+  int (*check)(void*, void*, void*, void*, void*, void*, const Algorithm*, Heuristic*);
   int (*matmul)(void*, void*, const void*, const void*, void*, const void*, void*, const void*,
                 const void*, void*, void*, void*, const Algorithm*, void*, size_t, Stream);
 };
@@ -93,13 +97,22 @@ BlasLt::BlasLt(std::shared_ptr<Driver> driver) : driver_(std::move(driver)) {
   get(f->preference_set, "cublasLtMatmulPreferenceSetAttribute");
   get(f->heuristic, "cublasLtMatmulAlgoGetHeuristic");
   get(f->matmul, "cublasLtMatmul");
+  f->check = reinterpret_cast<decltype(f->check)>(
+      api::symbol_or_null(library, "cublasLtMatmulAlgoCheck"));
+  version_ = library.version;
   functions_ = std::move(f);
   driver_->make_current();
   check(functions_->create(&handle_), "cublasLtCreate");
 }
 
+BlasLt::BlasLt(std::shared_ptr<Driver> driver, std::nullptr_t) : driver_(std::move(driver)) {}
+
+std::unique_ptr<BlasLt> BlasLt::assumed(std::shared_ptr<Driver> driver) {
+  return std::unique_ptr<BlasLt>(new BlasLt(std::move(driver), nullptr));
+}
+
 BlasLt::~BlasLt() {
-  if (driver_->make_current_quietly()) functions_->destroy(handle_);
+  if (functions_ && driver_->make_current_quietly()) functions_->destroy(handle_);
 }
 
 // Column-major, the library computes D' = B' A' with the matrices' memory as it is: its "A" is
@@ -158,6 +171,29 @@ struct LtProduct::Parts {
           "cublasLtMatmulDescSetAttribute");
   }
 
+  // What was chosen in an earlier process, when the library says that it may run here.
+  bool stored(const Digest& key) {
+    const auto bytes = f.check ? DiskCache(cache_folder(), "algo").read(key) : std::nullopt;
+    if (!bytes || bytes->size() != sizeof(Algorithm)) return false;
+    Algorithm algorithm;
+    std::memcpy(&algorithm, bytes->data(), sizeof algorithm);
+    Heuristic checked{};
+    const int status = f.check(handle, desc.get(), left.get(), right.get(), result.get(),
+                               result.get(), &algorithm, &checked);
+    if (status != 0 || checked.state != 0 || checked.workspace > problem.workspace_limit) {
+      return false;
+    }
+    chosen = checked;
+    chosen.algorithm = algorithm;
+    return true;
+  }
+
+  void store(const Digest& key) const {
+    if (!f.check) return;
+    DiskCache(cache_folder(), "algo")
+        .write(key, std::as_bytes(std::span(&chosen.algorithm, 1)));
+  }
+
   int choose() {
     void* made = nullptr;
     check(f.preference_create(&made), "cublasLtMatmulPreferenceCreate");
@@ -184,7 +220,7 @@ LtProduct::~LtProduct() = default;
 constexpr size_t workspace_alignment = 256;
 
 size_t LtProduct::workspace() const {
-  const size_t bytes = parts_->chosen.workspace;
+  const size_t bytes = parts_ ? parts_->chosen.workspace : 0;
   return bytes ? bytes + workspace_alignment : 0;
 }
 
@@ -213,12 +249,32 @@ void LtProduct::run(const void* a, const void* b, const void* bias, const void* 
         "cublasLtMatmul");
 }
 
+Digest BlasLt::digest(const LtProblem& p) const {
+  Sha256 hash;
+  for (const std::string& text : {std::string("cublaslt algorithm"), version_,
+                                  driver_->info().name,
+                                  std::to_string(api::loader().driver_version())}) {
+    hash.add_text(text);
+  }
+  const int64_t numbers[] = {p.m, p.n, p.k, p.lda, p.ldb, p.ldd, p.trans_a, p.trans_b, p.batch,
+                             p.stride_a, p.stride_b, p.stride_d, int64_t(p.a), int64_t(p.b),
+                             int64_t(p.d), p.tf32, p.bias, p.relu, p.residual, p.alignment,
+                             int64_t(p.workspace_limit)};
+  hash.add(std::as_bytes(std::span(numbers)));
+  return hash.finish();
+}
+
 std::unique_ptr<LtProduct> BlasLt::make(const LtProblem& problem, std::string& reason) const {
+  if (!functions_) return std::unique_ptr<LtProduct>(new LtProduct(nullptr));
   driver_->make_current();
   auto parts = std::make_unique<LtProduct::Parts>(*functions_, handle_, problem);
-  if (const int status = parts->choose()) {
-    reason = std::string("cuBLASLt: ") + text_of_status(status);
-    return nullptr;
+  const Digest key = digest(problem);
+  if (!parts->stored(key)) {
+    if (const int status = parts->choose()) {
+      reason = std::string("cuBLASLt: ") + text_of_status(status);
+      return nullptr;
+    }
+    parts->store(key);
   }
   return std::unique_ptr<LtProduct>(new LtProduct(std::move(parts)));
 }

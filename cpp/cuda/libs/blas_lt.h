@@ -1,11 +1,13 @@
 // Matrix products by cuBLASLt: one chosen algorithm with its workspace, bias and activation.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "backend.h"
+#include "core/sha256.h"
 #include "cuda/driver.h"
 
 namespace rlx::cuda {
@@ -44,6 +46,8 @@ class LtProduct {
 class BlasLt {
  public:
   explicit BlasLt(std::shared_ptr<Driver> driver);  // throws Error(device)
+  // One that takes every problem and runs none.
+  static std::unique_ptr<BlasLt> assumed(std::shared_ptr<Driver> driver);
   ~BlasLt();
   // Null when the library has nothing for the problem, with its reason.
   std::unique_ptr<LtProduct> make(const LtProblem& problem, std::string& reason) const;
@@ -52,7 +56,10 @@ class BlasLt {
 
  private:
   const std::shared_ptr<Driver> driver_;
+  BlasLt(std::shared_ptr<Driver> driver, std::nullptr_t);
+  Digest digest(const LtProblem& problem) const;
   std::unique_ptr<const Functions> functions_;
+  std::string version_;
   void* handle_ = nullptr;
 };
 

@@ -104,8 +104,14 @@ Dnn::Dnn(std::shared_ptr<Driver> driver)
   }
 }
 
+Dnn::Dnn(std::shared_ptr<Driver> driver, std::nullptr_t) : driver_(std::move(driver)) {}
+
+std::unique_ptr<Dnn> Dnn::assumed(std::shared_ptr<Driver> driver) {
+  return std::unique_ptr<Dnn>(new Dnn(std::move(driver), nullptr));
+}
+
 Dnn::~Dnn() {
-  if (driver_->make_current_quietly()) functions_.destroy(handle_);
+  if (handle_ && driver_->make_current_quietly()) functions_.destroy(handle_);
 }
 
 std::vector<int64_t> DnnConv::key() const {
@@ -136,7 +142,7 @@ Digest Dnn::digest(const std::vector<int64_t>& problem) const {
 }
 
 std::unique_ptr<DnnPlan> Dnn::stored(const Digest& key) const {
-  const auto bytes = DiskCache(cache_folder()).read(key);
+  const auto bytes = DiskCache(cache_folder(), "plan").read(key);
   if (!bytes) return nullptr;
   try {
     const std::string text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
@@ -148,7 +154,8 @@ std::unique_ptr<DnnPlan> Dnn::stored(const Digest& key) const {
 
 void Dnn::store(const Digest& key, const DnnPlan& plan) const {
   const std::string text = text_of_plan(functions_, plan);
-  if (!text.empty()) DiskCache(cache_folder()).write(key, std::as_bytes(std::span(text)));
+  if (text.empty()) return;
+  DiskCache(cache_folder(), "plan").write(key, std::as_bytes(std::span(text)));
 }
 
 void Dnn::run(const DnnRun& run, std::span<void* const> addresses, void* workspace,

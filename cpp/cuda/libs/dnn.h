@@ -45,6 +45,8 @@ class Dnn {
  public:
   static constexpr size_t workspace_alignment = 256;
   explicit Dnn(std::shared_ptr<Driver> driver);  // throws Error(device)
+  // One that takes every problem and runs none.
+  static std::unique_ptr<Dnn> assumed(std::shared_ptr<Driver> driver);
   ~Dnn();
 
   // Null, with the reason, when cuDNN has nothing (good) for it.
@@ -61,11 +63,13 @@ class Dnn {
   void run(const DnnRun& run, std::span<void* const> addresses, void* workspace, Stream stream);
 
  private:
+  Dnn(std::shared_ptr<Driver> driver, std::nullptr_t);
   const std::shared_ptr<Driver> driver_;
   template <class Problem, class Build>
   std::shared_ptr<const DnnRun> find(const Problem& problem, const std::vector<int64_t>& ids,
                                      const Build& build, std::string& reason);
-  // Plans that were compiled at run time, from one process to the next.
+  // Plans from one process to the next: found by heuristics and finalised, or even compiled, a
+  // model's take seconds.
   std::unique_ptr<DnnPlan> stored(const Digest& key) const;
   void store(const Digest& key, const DnnPlan& plan) const;
   Digest digest(const std::vector<int64_t>& problem) const;
@@ -83,6 +87,7 @@ class Dnn {
 template <class Problem, class Build>
 std::shared_ptr<const DnnRun> Dnn::find(const Problem& problem, const std::vector<int64_t>& ids,
                                         const Build& build, std::string& reason) {
+  if (!handle_) return std::make_shared<const DnnRun>(std::make_unique<DnnPlan>(), ids);
   const std::lock_guard lock(mutex_);
   auto& held = plans_[problem.key()];
   if (auto found = held.lock()) return found;
@@ -92,7 +97,7 @@ std::shared_ptr<const DnnRun> Dnn::find(const Problem& problem, const std::vecto
     std::unique_ptr<DnnPlan> plan = stored(key);
     if (!plan) {
       plan = build();
-      if (plan->compiled) store(key, *plan);
+      store(key, *plan);
     }
     const auto made = std::make_shared<const DnnRun>(std::move(plan), ids);
     held = made;

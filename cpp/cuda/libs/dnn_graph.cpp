@@ -19,6 +19,8 @@ constexpr int tensor_alignment = 900, tensor_type = 901, tensor_dims = 902, tens
 constexpr int engine_index = 1301, engine_numerical = 1303, engine_behaviour = 1305;
 constexpr int mode_a = 3, mode_fallback = 2;
 constexpr int note_tensor_core = 0, note_run_time_compilation = 0;
+// More than the heuristics have proposed for any graph (37).
+constexpr int64_t most_configs = 48;
 
 std::string last_error(const DnnFunctions& f) {
   char text[512] = "";
@@ -100,16 +102,21 @@ std::vector<Descriptor> DnnGraph::configs(const Descriptor& graph, int mode) {
   heuristic.set(heuristic_graph, graph);
   heuristic.set(heuristic_mode, dnn::heuristic_mode, mode);
   heuristic.finalize();
-  int64_t count = 0;
-  f_.get(heuristic.raw(), heuristic_results, dnn::descriptor, 0, &count, nullptr);
   std::vector<Descriptor> found;
-  std::vector<void*> raw;
-  for (int64_t i = 0; i < count; ++i) {
-    raw.push_back(found.emplace_back(f_, dnn::engine_config).raw());
-  }
-  if (count > 0) {
-    f_.get(heuristic.raw(), heuristic_results, dnn::descriptor, count, &count, raw.data());
-  }
+  const auto ask = [&](int64_t most) {
+    std::vector<void*> raw;
+    found.clear();
+    for (int64_t i = 0; i < most; ++i) {
+      raw.push_back(found.emplace_back(f_, dnn::engine_config).raw());
+    }
+    int64_t count = 0;
+    const int status = f_.get(heuristic.raw(), heuristic_results, dnn::descriptor, most, &count,
+                              most ? raw.data() : nullptr);
+    return status == 0 ? count : int64_t{0};
+  };
+  // Each question takes the library 20 ms: how many there are is asked only where it must be.
+  int64_t count = ask(most_configs);
+  if (count == 0 && (count = ask(0)) > 0) count = ask(count);
   plan_->parts.push_back(std::move(heuristic));
   while (int64_t(found.size()) > count) found.pop_back();
   return found;

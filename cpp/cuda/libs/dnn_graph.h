@@ -14,17 +14,18 @@
 namespace rlx::cuda {
 
 struct DnnFunctions {
+  DnnFunctions() = default;
   explicit DnnFunctions(const api::Found& library);
-  int (*create)(void**);
-  int (*destroy)(void*);
-  int (*set_stream)(void*, Stream);
-  int (*descriptor_create)(int, void**);
-  int (*descriptor_destroy)(void*);
-  int (*set)(void*, int, int, int64_t, const void*);
-  int (*get)(void*, int, int, int64_t, int64_t*, void*);
-  int (*finalize)(void*);
-  int (*execute)(void*, void*, void*);
-  void (*last_error)(char*, size_t);
+  int (*create)(void**) = nullptr;
+  int (*destroy)(void*) = nullptr;
+  int (*set_stream)(void*, Stream) = nullptr;
+  int (*descriptor_create)(int, void**) = nullptr;
+  int (*descriptor_destroy)(void*) = nullptr;
+  int (*set)(void*, int, int, int64_t, const void*) = nullptr;
+  int (*get)(void*, int, int, int64_t, int64_t*, void*) = nullptr;
+  int (*finalize)(void*) = nullptr;
+  int (*execute)(void*, void*, void*) = nullptr;
+  void (*last_error)(char*, size_t) = nullptr;
 };
 
 // What cuDNN would not do; not an error of the user's.

@@ -8,12 +8,16 @@
 
 namespace rlx::cuda {
 
-Libraries::Libraries(std::shared_ptr<Driver> driver) : driver_(std::move(driver)) {}
+Libraries::Libraries(std::shared_ptr<Driver> driver, bool assumed)
+    : driver_(std::move(driver)), assumed_(assumed) {}
 Libraries::~Libraries() = default;
 
 template <class Library>
 Library* Libraries::open(Slot<Library>& slot, std::string& reason) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(slot.mutex);
+  if constexpr (requires { Library::assumed(driver_); }) {
+    if (assumed_ && !slot.library) slot.library = Library::assumed(driver_);
+  }
   if (!slot.library && !slot.missing) {
     try {
       slot.library = std::make_unique<Library>(driver_);

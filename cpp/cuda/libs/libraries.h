@@ -16,7 +16,8 @@ class DnnRnn;
 
 class Libraries {
  public:
-  explicit Libraries(std::shared_ptr<Driver> driver);
+  // `assumed`: cuBLASLt and cuDNN take whatever they might, to see which kernels are left to us.
+  explicit Libraries(std::shared_ptr<Driver> driver, bool assumed = false);
   ~Libraries();
 
   // Null with `reason` set when the library cannot be used.
@@ -26,9 +27,10 @@ class Libraries {
 
  private:
   const std::shared_ptr<Driver> driver_;
-  std::mutex mutex_;
+  const bool assumed_;
   template <class Library>
   struct Slot {
+    std::mutex mutex;  // one each: some take half a second to open, beside the others
     std::unique_ptr<Library> library;
     std::optional<std::string> missing;
   };

@@ -244,9 +244,11 @@ class ConvSelect {
     int64_t taps = 1;
     for (size_t k = 2; k < w().shape.size(); ++k) taps *= w().shape[k];
     const Constant& constant = *w().constant;
-    return tools_.weights->pack(constant, "channels last", constant.bytes, [&](void* to) {
-      channels_behind(static_cast<const std::byte*>(constant.data), w().shape[0], w().shape[1],
-                      taps, size_of(w().dtype), static_cast<std::byte*>(to));
+    const auto* from = static_cast<const std::byte*>(constant.data);
+    const int64_t filters = w().shape[0], channels = w().shape[1];
+    const size_t item = size_of(w().dtype);
+    return tools_.weights->pack(constant, "channels last", constant.bytes, [=](void* to) {
+      channels_behind(from, filters, channels, taps, item, static_cast<std::byte*>(to));
     });
   }
 

@@ -253,9 +253,9 @@ class MatMulSelect {
 
   std::shared_ptr<const void> transposed(int64_t rows, int64_t cols) const {
     const Constant& constant = *b().constant;
-    return tools_.weights->pack(constant, "transposed", constant.bytes, [&](void* to) {
+    const auto* from = static_cast<const std::byte*>(constant.data);
+    return tools_.weights->pack(constant, "transposed", constant.bytes, [=](void* to) {
       constexpr int64_t tile = 32;  // both sides stay in L1
-      const auto* from = static_cast<const std::byte*>(constant.data);
       for (int64_t r0 = 0; r0 < rows; r0 += tile) {
         for (int64_t c0 = 0; c0 < cols; c0 += tile) {
           for (int64_t r = r0; r < std::min(r0 + tile, rows); ++r) {

@@ -16,7 +16,8 @@ from types import ModuleType
 
 from rlx.errors import Error, InternalError
 
-COMMANDS = ("run", "explain", "check", "bench", "profile", "verify", "doctor", "cache", "ops")
+COMMANDS = ("run", "explain", "check", "bench", "profile", "verify", "doctor", "cache", "compile",
+            "ops")
 EPILOG = """examples:
   rlx run model.onnx                          random inputs, a summary of the outputs
   rlx run model.onnx --input image=cat.png --top-k 5 --labels labels.txt

@@ -1,0 +1,71 @@
+// Opens what the first run needs while the caller still reads its model.
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "cuda/api/loader.h"
+#include "cuda/device.h"
+#include "cuda/libs/libraries.h"
+#include "cuda/select/region_program.h"
+
+namespace rlx::cuda {
+namespace {
+
+// Fewer have enough to do.
+constexpr unsigned spare_cores = 4;
+
+std::mutex mutex;
+auto& threads = *new std::vector<std::thread>;
+
+template <class Work>
+void begin(Work work) {
+  const std::lock_guard lock(mutex);
+  threads.emplace_back([work] {
+    try {
+      work();
+    } catch (const Error&) {
+      // Kept by who opens it, and said when it is asked for.
+    }
+  });
+}
+
+}  // namespace
+
+void begin_gpu(int ordinal) {
+  for (const auto& gpu : opened_gpus()) {
+    if (gpu->driver->info().ordinal == ordinal) return;
+  }
+  begin([ordinal] {
+    if (!api::loader().get(api::Lib::driver).usable()) return;
+    begin([] {
+      for (const api::Lib lib : {api::Lib::nvrtc, api::Lib::cublas_lt}) api::loader().get(lib);
+    });
+    const auto gpu = open_gpu(ordinal);
+    // With it small regions need not wait for kernels of their own.
+    if (std::thread::hardware_concurrency() >= spare_cores) gpu->jit->get(interpreter());
+    std::string reason;
+    gpu->libraries->blas_lt(reason);
+  });
+}
+
+void begin_dnn(int ordinal) {
+  begin([ordinal] {
+    std::string reason;
+    open_gpu(ordinal)->libraries->dnn(reason);
+  });
+}
+
+void join_beginners() {
+  while (true) {
+    std::vector<std::thread> ending;
+    {
+      const std::lock_guard lock(mutex);
+      ending.swap(threads);
+    }
+    if (ending.empty()) return;
+    for (std::thread& thread : ending) thread.join();
+  }
+}
+
+}  // namespace rlx::cuda

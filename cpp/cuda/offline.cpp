@@ -1,0 +1,112 @@
+// Answers what planning asks, and refuses to launch.
+#include "cuda/offline.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include "core/error.h"
+
+namespace rlx::cuda {
+namespace {
+
+constexpr size_t granularity_bytes = size_t{2} << 20;
+
+DeviceInfo info_of(int capability) {
+  DeviceInfo info;
+  info.name = "compute capability " + std::to_string(capability);
+  info.capability = capability;
+  info.multiprocessors = 108;  // grids depend on them, kernels do not
+  info.shared_per_block = capability >= 90   ? 227 << 10
+                          : capability == 80 ? 163 << 10
+                          : capability >= 86 ? 99 << 10
+                                             : 64 << 10;
+  info.threads_per_multiprocessor = capability >= 80 && capability != 86 ? 2048 : 1024;
+  info.l2_bytes = size_t{40} << 20;
+  info.memory_bytes = size_t{1} << 46;
+  return info;
+}
+
+class OfflineDriver final : public Driver {
+ public:
+  explicit OfflineDriver(int capability) : info_(info_of(capability)) {}
+  ~OfflineDriver() override {
+    for (const auto& [at, bytes] : reserved_) munmap(at, bytes);
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+  void make_current() override {}
+  bool make_current_quietly() noexcept override { return true; }
+  void synchronize_all() override {}
+
+  Module load(std::span<const std::byte>) override { return reinterpret_cast<Module>(this); }
+  void unload(Module) noexcept override {}
+  Function function(Module, const std::string&) override {
+    return reinterpret_cast<Function>(this);
+  }
+  void allow_shared(Function, uint32_t) override {}
+  int blocks_per_multiprocessor(Function, uint32_t, uint32_t) override { return 2; }
+  void launch(Function, const LaunchShape&, std::span<const std::byte>, Stream) override {
+    throw Error(ErrorKind::device, "this device only compiles");
+  }
+
+  void* allocate(size_t bytes) override { return reserve(bytes); }
+  void free(void* memory) noexcept override { release(memory); }
+  void* allocate_host(size_t bytes) override { return std::malloc(bytes); }
+  void free_host(void* memory) noexcept override { std::free(memory); }
+  void copy(void*, const void*, size_t, Stream) override {}
+  void fill(void*, uint8_t, size_t, Stream) override {}
+  bool on_device(const void*) override { return false; }
+  size_t granularity() override { return granularity_bytes; }
+  void* reserve(size_t bytes) override {
+    void* at = mmap(nullptr, std::max(bytes, size_t{1}), PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) throw Error(ErrorKind::memory_limit, "no addresses are left");
+    const std::lock_guard lock(mutex_);
+    reserved_[at] = std::max(bytes, size_t{1});
+    return at;
+  }
+  void map(void*, size_t) override {}
+  void unmap(void*, size_t) noexcept override {}
+  void unreserve(void* at, size_t) noexcept override { release(at); }
+
+  Stream make_stream() override { return reinterpret_cast<Stream>(this); }
+  void free(Stream) noexcept override {}
+  void synchronize(Stream) override {}
+  Event make_event(bool) override { return reinterpret_cast<Event>(this); }
+  void free(Event) noexcept override {}
+  void record(Event, Stream) override {}
+  void wait(Stream, Event) override {}
+  void synchronize(Event) override {}
+  double milliseconds(Event, Event) override { return 0; }
+
+  void begin_capture(Stream) override {}
+  Graph end_capture(Stream) override { return nullptr; }
+  void abandon_capture(Stream) noexcept override {}
+  void launch(Graph, Stream) override {}
+  void free(Graph) noexcept override {}
+
+ private:
+  void release(void* at) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto found = reserved_.find(at);
+    if (found == reserved_.end()) return;
+    munmap(at, found->second);
+    reserved_.erase(found);
+  }
+
+  const DeviceInfo info_;
+  std::mutex mutex_;
+  std::map<void*, size_t> reserved_;
+};
+
+}  // namespace
+
+std::shared_ptr<Driver> make_offline_driver(int capability) {
+  return std::make_shared<OfflineDriver>(capability);
+}
+
+}  // namespace rlx::cuda

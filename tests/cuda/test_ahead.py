@@ -1,0 +1,120 @@
+"""Kernels compiled ahead: on a machine without a GPU for others, and when a model is loaded.
+
+NVRTC is fake_nvrtc.cpp, which compiles nothing, but where a test says real.
+"""
+
+import importlib.util
+
+import pytest
+
+from tests.cuda.conftest import HERE, compile_library
+
+BUILD = """
+import sys
+import models, numpy as np, rlx
+from tests.models.test_builders import SIZES, inputs
+name = "bert-base"
+builder = models.BUILDERS[name]
+model = builder.build(0, np.dtype("float32"), **builder.NARROW)
+feeds = [inputs(name, size) for size in SIZES[name]]
+"""
+RUN = """
+with rlx.load(model, device="cuda") as session:
+    for each in feeds: session.run(each)
+rows = rlx._core.cuda_statistics()[0]
+print(rows["kernels_compiled"], rows["kernels_read"])
+"""
+
+
+@pytest.fixture(scope="session")
+def fake_blas_lt(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("blas_lt")
+    compile_library(HERE / "fake_blas_lt.cpp", folder / "nvidia/cu13/lib/libcublasLt.so.13")
+    return folder
+
+
+def images(folder):
+    """What NVRTC made, without the cache's own header."""
+    return [path.read_bytes()[80:] for path in sorted(folder.glob("*.cubin"))]
+
+
+@pytest.mark.parametrize("libraries", [False, True])
+def test_a_shipped_folder_leaves_nothing_to_compile(
+        python, fake_driver, fake_nvrtc, fake_blas_lt, tmp_path, libraries):
+    folder = tmp_path / "shipped"
+    python(BUILD + f"""
+names = rlx.compile(model, {str(folder)!r}, architectures=["sm_90"])
+assert names and all(name.endswith(".cubin") for name in names)
+""", fake_nvrtc)  # there is no driver
+    before = len(images(folder))
+    packages = (fake_nvrtc, fake_blas_lt) if libraries else (fake_nvrtc,)
+    done = python(BUILD + RUN, *packages, LD_LIBRARY_PATH=str(fake_driver),
+                  RLX_CUDA_PTX_CACHE=str(folder), BLAS_LT_LOG=str(tmp_path / "log"))
+    compiled, read = map(int, done.stdout.split())
+    assert compiled == 0 and read >= 4
+    assert len(images(folder)) == before
+
+
+def test_each_architecture_gets_its_own(python, fake_nvrtc, tmp_path):
+    folder = tmp_path / "shipped"
+    python(BUILD + f"""
+rlx.compile(model, {str(folder)!r}, feeds[0], architectures=["sm_80", "sm_90"])
+""", fake_nvrtc)
+    texts = images(folder)
+    assert {a for a in (b"sm_80", b"sm_90a") if any(b"-arch=" + a in t for t in texts)} == {
+        b"sm_80", b"sm_90a"}
+
+
+def test_aot_compiles_when_the_model_is_loaded(python, fake_driver, fake_nvrtc):
+    done = python(BUILD + """
+counts = []
+with rlx.load(model, device="cuda", compile="aot") as session:
+    counts.append(rlx._core.cuda_statistics()[0]["kernels_compiled"])
+    for each in feeds:
+        session.run(each)
+        counts.append(rlx._core.cuda_statistics()[0]["kernels_compiled"])
+print(*counts)
+""", fake_nvrtc, LD_LIBRARY_PATH=str(fake_driver))
+    first, *later = map(int, done.stdout.split())
+    assert first >= 4 and set(later) == {first}
+
+
+def test_a_kernel_that_does_not_compile_is_said_at_once(python, fake_driver, fake_nvrtc):
+    done = python(BUILD + """
+rlx.compile(model, "x", architectures=["gfx942"])
+""", fake_nvrtc, fails=True)
+    assert "InputError" in done.stderr and "gfx942" in done.stderr
+
+
+def test_preparing_needs_shapes_only(python, fake_driver, fake_nvrtc):
+    python(BUILD + """
+with rlx.load(model, device="cpu", compile="aot") as session:
+    assert session.counters()["plans"] == 2 and session.counters()["runs"] == 0
+    session.prepare(feeds[1])
+    assert session.counters()["plans"] == 3
+try:
+    rlx.load(model, device="cpu", compile="never")
+except rlx.InputError as error:
+    assert "compile" in str(error)
+else:
+    raise AssertionError
+""", fake_nvrtc)
+
+
+def test_real_images_by_the_command(python, tmp_path):
+    """NVRTC itself, which needs no GPU: ELF files for the architecture asked for."""
+    if importlib.util.find_spec("nvidia") is None:
+        pytest.skip("needs NVRTC's wheel")
+    python(f"""
+import numpy as np, onnx
+from onnx import TensorProto as T, helper as h
+from rlx.cli import main
+graph = h.make_graph([h.make_node("Sigmoid", ["x"], ["y"])], "g",
+                     [h.make_tensor_value_info("x", T.FLOAT, ["n", 8])],
+                     [h.make_tensor_value_info("y", T.FLOAT, ["n", 8])])
+onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 20)], ir_version=9), "m.onnx")
+assert main(["compile", "m.onnx", "-o", {str(tmp_path / "real")!r}, "--arch", "sm_90",
+             "--shape", "x=4x8"]) == 0
+""".replace('"m.onnx"', repr(str(tmp_path / "m.onnx"))))
+    made = images(tmp_path / "real")
+    assert len(made) == 2 and all(image.startswith(b"\x7fELF") for image in made)

@@ -1,0 +1,109 @@
+"""Choices of libraries outlive the process, and weights are copied while it starts.
+
+The driver is fake_cuda.cpp, cuBLASLt is fake_blas_lt.cpp: both log what they are asked.
+"""
+
+import pytest
+
+from tests.cuda.conftest import HERE, compile_library
+
+RUN = """
+import numpy as np, onnx
+from onnx import TensorProto as T, helper as h, numpy_helper
+import rlx
+w = numpy_helper.from_array(np.arange({rows} * {columns}, dtype=np.float32)
+                            .reshape({rows}, {columns}), "w")
+graph = h.make_graph([h.make_node("MatMul", ["x", "w"], ["y"], "product")], "g",
+                     [h.make_tensor_value_info("x", T.FLOAT, ["n", {rows}])],
+                     [h.make_tensor_value_info("y", T.FLOAT, ["n", {columns}])], [w])
+model = h.make_model(graph, opset_imports=[h.make_opsetid("", 20)], ir_version=9)
+session = rlx.load(model, device="cuda")
+session.run({{"x": np.ones((3, {rows}), np.float32)}})
+print([row["rung"] for row in session.explain()])
+"""
+
+
+@pytest.fixture(scope="session")
+def fake_blas_lt(tmp_path_factory):
+    """A folder of packages with a cuBLASLt that multiplies nothing."""
+    folder = tmp_path_factory.mktemp("blas_lt")
+    compile_library(HERE / "fake_blas_lt.cpp", folder / "nvidia/cu13/lib/libcublasLt.so.13")
+    return folder
+
+
+@pytest.fixture
+def asked(python, fake_driver, fake_nvrtc, fake_blas_lt, tmp_path):
+    """Runs one product in a fresh process; gives what cuBLASLt was asked, in order."""
+    log, driver = tmp_path / "blas_lt", tmp_path / "driver"
+
+    def run(rows=4, columns=8, fails=False, **env):
+        log.write_text("")
+        driver.write_text("")
+        paths = {"LD_LIBRARY_PATH": fake_driver, "BLAS_LT_LOG": log, "FAKE_CUDA_LOG": driver,
+                 "RLX_CUDA_PTX_CACHE": tmp_path / "kernels"}
+        env = {name: str(path) for name, path in paths.items()} | env
+        done = python(RUN.format(rows=rows, columns=columns), fake_nvrtc, fake_blas_lt,
+                      fails=fails, **env)
+        run.done, run.calls = done, driver.read_text().split()
+        return log.read_text().split()
+
+    return run
+
+
+def test_an_algorithm_is_chosen_once_for_all_processes(asked, tmp_path):
+    assert asked() == ["choose:17", "run:17"]
+    assert "cublaslt" in asked.done.stdout
+    assert asked() == ["check:17", "run:17"]
+    assert len(list((tmp_path / "kernels").glob("*.algo"))) == 1
+
+
+def test_another_shape_version_or_damage_is_chosen_anew(asked, tmp_path):
+    asked()
+    assert asked(columns=12) == ["choose:17", "run:17"]
+    assert asked(BLAS_LT_VERSION="130200") == ["choose:17", "run:17"]
+    for entry in (tmp_path / "kernels").glob("*.algo"):
+        entry.write_bytes(entry.read_bytes()[:-1] + b"x")
+    assert asked() == ["choose:17", "run:17"]
+
+
+def test_what_the_library_refuses_is_chosen_anew(asked):
+    asked()
+    assert asked(BLAS_LT_REFUSES="1") == ["check:17", "choose:17", "run:17"]
+
+
+def test_weights_are_on_the_device_before_anything_runs(asked, tmp_path):
+    """24 MB go in pieces of 4 MB through pinned memory, and the product waits for them."""
+    asked(rows=3072, columns=2048, BLAS_LT_LOG=str(tmp_path / "driver"))
+    calls = asked.calls
+    pieces = [i for i, call in enumerate(calls) if call == "cuMemcpyHtoDAsync_v2"]
+    assert len(pieces) == 7  # the input is one more
+    assert pieces[-1] < calls.index("run:17")
+    assert "cuEventSynchronize" in calls[:pieces[-1]]  # a buffer is filled again when it is free
+
+
+def test_a_copy_that_fails_is_an_error_of_the_run(asked):
+    asked(rows=1536, columns=2048, fails=True, FAKE_CUDA_FAIL="cuMemcpyHtoDAsync_v2:700")
+    assert asked.done.returncode != 0 and "Error" in asked.done.stderr
+    assert "ILLEGAL_ADDRESS" in asked.done.stderr
+
+
+def test_libraries_open_while_the_model_is_read(python, fake_driver, fake_nvrtc, fake_blas_lt):
+    """The GPU is open when reading ends, though nobody asked for it in between."""
+    python("""
+import time, rlx
+rlx._core.begin_device("cuda")
+for _ in range(200):
+    if rlx._core.cuda_statistics():
+        break
+    time.sleep(0.05)
+assert rlx._core.cuda_statistics()[0]["device"] == "cuda:0"
+""", fake_nvrtc, fake_blas_lt, LD_LIBRARY_PATH=str(fake_driver))
+
+
+def test_what_cannot_be_opened_is_said_when_it_is_asked_for(python, fake_nvrtc, fake_driver):
+    done = python("""
+import rlx
+rlx._core.begin_device("cuda")
+rlx._core.make_device("cuda")
+""", fake_nvrtc, fails=True, LD_LIBRARY_PATH=str(fake_driver), FAKE_CUDA_FAIL="cuInit:100")
+    assert "DeviceError" in done.stderr and "cuInit" in done.stderr
