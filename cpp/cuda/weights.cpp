@@ -118,11 +118,18 @@ std::shared_ptr<const void> Weights::upload(const Constant& constant) {
 std::shared_ptr<const void> Weights::pack(const Constant& constant, const std::string& format,
                                           size_t bytes, std::function<void(void*)> fill) {
   const std::lock_guard lock(mutex_);
-  auto& held = held_[Key{constant.data, format + " " + std::to_string(bytes)}];
+  auto& held = held_[key_of(constant, format, bytes)];
   if (auto found = held.lock()) return found;
   const auto made = make(constant, bytes, std::move(fill));
   held = made;
   return made;
+}
+
+std::shared_ptr<const void> Weights::find(const Constant& constant, const std::string& format,
+                                          size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto found = held_.find(key_of(constant, format, bytes));
+  return found == held_.end() ? nullptr : found->second.lock();
 }
 
 void Weights::add(Task task) {

@@ -27,6 +27,9 @@ class Weights {
   // it must own what it reads. `constant` is kept alive for it.
   std::shared_ptr<const void> pack(const Constant& constant, const std::string& format,
                                    size_t bytes, std::function<void(void*)> fill);
+  // What pack() made already, or null.
+  std::shared_ptr<const void> find(const Constant& constant, const std::string& format,
+                                   size_t bytes);
   // Returns when all that was asked for is on the device; throws what went wrong.
   void settle();
   // Done when it returns.
@@ -34,6 +37,9 @@ class Weights {
 
  private:
   using Key = std::tuple<const void*, std::string>;
+  static Key key_of(const Constant& constant, const std::string& format, size_t bytes) {
+    return {constant.data, format + " " + std::to_string(bytes)};
+  }
   struct Task {
     std::shared_ptr<const void> memory;  // with the constant's owner
     size_t bytes;

@@ -157,8 +157,13 @@ class Library {
       format += " " + std::to_string(reinterpret_cast<uintptr_t>(data(k)));
     }
     const Constant& w = *request_.inputs[of_w].constant;
-    return tools_.weights->pack(w, format, layer.weight_bytes, [&](void* to) {
-      library.pack(layer, data(of_w), data(of_r), data(of_b), to);
+    const size_t bytes = layer.weight_bytes;
+    if (auto found = tools_.weights->find(w, format, bytes)) return found;
+    // Filled now: the layer and the library are not another thread's to use.
+    const std::shared_ptr<std::byte[]> host(new std::byte[bytes]);
+    library.pack(layer, data(of_w), data(of_r), data(of_b), host.get());
+    return tools_.weights->pack(w, format, bytes, [host, bytes](void* to) {
+      std::memcpy(to, host.get(), bytes);
     });
   }
 
