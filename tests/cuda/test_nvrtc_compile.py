@@ -17,7 +17,7 @@ from tests.kernels.run_prim import run_prim
 
 ARCHITECTURES = ["75", "80", "86", "89", "90", "90a", "100a", "120a"]
 QUICK = {(12, "80"), (13, "90a")}  # the others are slow
-NEEDS = {"attention_mma": 80}  # select asks no older card for these
+NEEDS = {"attention_mma": 80, "matmul_dequant": 80}  # select asks no older card for these
 PACKAGES = {12: "nvidia-cuda-nvrtc-cu12", 13: "nvidia-cuda-nvrtc"}
 
 
