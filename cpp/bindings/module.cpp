@@ -10,4 +10,5 @@ PYBIND11_MODULE(_core, module) {
   register_devices(module);
   register_faulty(module);
   register_executable(module);
+  register_update(module);
 }

@@ -9,15 +9,17 @@
 #include "cuda/libs/libraries.h"
 #include "cuda/offline.h"
 #include "cuda/queue.h"
+#include "plan/weight_updates.h"
 
 namespace rlx::cuda {
 namespace {
 
-class CudaDevice final : public Device {
+class CudaDevice final : public Device, public plan::WeightUpdates {
  public:
   CudaDevice(std::shared_ptr<const Gpu> gpu, DeviceOptions options)
       : gpu_(std::move(gpu)),
-        tools_{*gpu_->driver, *gpu_->jit, gpu_->libraries.get(), options, gpu_->weights.get()} {}
+        tools_{*gpu_->driver, *gpu_->jit,          gpu_->libraries.get(),
+               options,       gpu_->weights.get(), this} {}
 
   std::string name() const override {
     return "cuda:" + std::to_string(gpu_->driver->info().ordinal);
@@ -33,13 +35,19 @@ class CudaDevice final : public Device {
     return cuda::make_queue(gpu_->driver, random, gpu_->weights);
   }
   std::shared_ptr<const void> upload(const Constant& constant) const override {
-    return gpu_->weights->upload(constant);
+    return gpu_->weights->upload(this, constant);
   }
   std::shared_ptr<void> allocate(size_t bytes) const override { return gpu_->pool->get(bytes); }
   void copy(void* to, const void* from, size_t bytes) const override {
     gpu_->weights->settle();
     gpu_->driver->synchronize_all();
     gpu_->weights->copy_in(to, from, bytes);
+  }
+  bool only_mine(const Constant& constant) const override {
+    return gpu_->weights->only_of(this, constant);
+  }
+  void replace(const Constant& constant, const Constant& now) const override {
+    gpu_->weights->replace(constant, now);
   }
   bool arena_is_visible() const override { return gpu_->driver->host_memory(); }
   const Gpu& gpu() const { return *gpu_; }

@@ -95,41 +95,81 @@ void Weights::copy_in(void* to, const void* from, size_t bytes) {
   driver_->synchronize(stream_);
 }
 
-// The copy keeps the host's bytes alive, so that no other weight can get their address.
-std::shared_ptr<const void> Weights::make(const Constant& constant, size_t bytes,
-                                          std::function<void(void*)> fill) {
-  const std::shared_ptr<void> memory = pool_->get(bytes);
-  const auto both = std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<const void>>>(
-      memory, constant.owner);
-  const std::shared_ptr<const void> made(both, memory.get());
+std::shared_ptr<const void> Weights::address(const std::shared_ptr<Copy>& copy) {
+  return {copy, copy->memory.get()};
+}
+
+std::shared_ptr<const void> Weights::make(const void* user, const Constant& constant, size_t bytes,
+                                          std::function<void(void*)> fill,
+                                          std::weak_ptr<Copy>& held) {
+  const auto copy = std::make_shared<Copy>(Copy{pool_->get(bytes), constant.owner, {user}});
+  const auto made = address(copy);
   if (bytes) add({made, bytes, constant.data, std::move(fill)});
+  held = copy;
   return made;
 }
 
-std::shared_ptr<const void> Weights::upload(const Constant& constant) {
+std::shared_ptr<const void> Weights::upload(const void* user, const Constant& constant) {
   const std::lock_guard lock(mutex_);
   auto& held = held_[Key{constant.data, ""}];
-  if (auto found = held.lock()) return found;
-  const auto made = make(constant, constant.bytes, nullptr);
-  held = made;
-  return made;
+  if (const auto found = held.lock()) {
+    found->users.insert(user);
+    return address(found);
+  }
+  return make(user, constant, constant.bytes, nullptr, held);
 }
 
-std::shared_ptr<const void> Weights::pack(const Constant& constant, const std::string& format,
-                                          size_t bytes, std::function<void(void*)> fill) {
+std::shared_ptr<const void> Weights::pack(const void* user, const Constant& constant,
+                                          const std::string& format, size_t bytes,
+                                          std::function<void(void*)> fill) {
   const std::lock_guard lock(mutex_);
   auto& held = held_[key_of(constant, format, bytes)];
-  if (auto found = held.lock()) return found;
-  const auto made = make(constant, bytes, std::move(fill));
-  held = made;
-  return made;
+  const auto found = held.lock();
+  if (!found) return make(user, constant, bytes, std::move(fill), held);
+  found->users.insert(user);
+  if (std::exchange(found->stale, false)) {
+    const std::unique_ptr<std::byte[]> host(new std::byte[bytes]);
+    fill(host.get());
+    copy_in(found->memory.get(), host.get(), bytes);
+  }
+  return address(found);
 }
 
-std::shared_ptr<const void> Weights::find(const Constant& constant, const std::string& format,
-                                          size_t bytes) {
+std::shared_ptr<const void> Weights::find(const void* user, const Constant& constant,
+                                          const std::string& format, size_t bytes) {
   const std::lock_guard lock(mutex_);
-  const auto found = held_.find(key_of(constant, format, bytes));
-  return found == held_.end() ? nullptr : found->second.lock();
+  const auto at = held_.find(key_of(constant, format, bytes));
+  const auto found = at == held_.end() ? nullptr : at->second.lock();
+  if (!found || found->stale) return nullptr;
+  found->users.insert(user);
+  return address(found);
+}
+
+bool Weights::only_of(const void* user, const Constant& constant) {
+  const std::lock_guard lock(mutex_);
+  for (auto it = first_of(constant); it != held_.end(); ++it) {
+    if (std::get<0>(it->first) != constant.data) break;
+    const auto copy = it->second.lock();
+    if (copy && (copy->users.size() != 1 || !copy->users.contains(user))) return false;
+  }
+  return true;
+}
+
+void Weights::replace(const Constant& constant, const Constant& now) {
+  settle();
+  const std::lock_guard lock(mutex_);
+  driver_->synchronize_all();
+  for (auto it = first_of(constant); it != held_.end();) {
+    if (std::get<0>(it->first) != constant.data) break;
+    auto entry = held_.extract(it++);
+    const auto copy = entry.mapped().lock();
+    if (!copy) continue;
+    copy->owner = now.owner;
+    copy->stale = !std::get<1>(entry.key()).empty();
+    if (!copy->stale && now.bytes) copy_in(copy->memory.get(), now.data, now.bytes);
+    std::get<0>(entry.key()) = now.data;
+    held_.insert(std::move(entry));
+  }
 }
 
 void Weights::add(Task task) {

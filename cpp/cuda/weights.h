@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "backend.h"
 #include "cuda/memory_pool.h"
@@ -22,14 +23,20 @@ class Weights {
   Weights(std::shared_ptr<Driver> driver, std::shared_ptr<MemoryPool> pool);
   ~Weights();
 
-  std::shared_ptr<const void> upload(const Constant& constant);
+  // `user` is the Session's device: who else holds a copy decides whether it may be overwritten.
+  std::shared_ptr<const void> upload(const void* user, const Constant& constant);
   // Another form of a constant. `fill` writes its `bytes` on the host, on another thread and later:
   // it must own what it reads. `constant` is kept alive for it.
-  std::shared_ptr<const void> pack(const Constant& constant, const std::string& format,
-                                   size_t bytes, std::function<void(void*)> fill);
+  std::shared_ptr<const void> pack(const void* user, const Constant& constant,
+                                   const std::string& format, size_t bytes,
+                                   std::function<void(void*)> fill);
   // What pack() made already, or null.
-  std::shared_ptr<const void> find(const Constant& constant, const std::string& format,
-                                   size_t bytes);
+  std::shared_ptr<const void> find(const void* user, const Constant& constant,
+                                   const std::string& format, size_t bytes);
+  bool only_of(const void* user, const Constant& constant);
+  // Copies of `constant` become copies of `now`, where they are; the caller has seen to it that
+  // nothing reads them. Packed forms are filled when pack() is called for `now`.
+  void replace(const Constant& constant, const Constant& now);
   // Returns when all that was asked for is on the device; throws what went wrong.
   void settle();
   // Done when it returns.
@@ -47,8 +54,20 @@ class Weights {
     std::function<void(void*)> fill;
   };
   class Worker;
-  std::shared_ptr<const void> make(const Constant& constant, size_t bytes,
-                                   std::function<void(void*)> fill);
+  struct Copy {
+    std::shared_ptr<void> memory;
+    std::shared_ptr<const void> owner;  // of the host's bytes: no other weight gets their address
+    std::set<const void*> users;
+    bool stale = false;                 // to be filled again
+  };
+  using Held = std::map<Key, std::weak_ptr<Copy>>;
+  std::shared_ptr<const void> make(const void* user, const Constant& constant, size_t bytes,
+                                   std::function<void(void*)> fill, std::weak_ptr<Copy>& held);
+  static std::shared_ptr<const void> address(const std::shared_ptr<Copy>& copy);
+  // Those of one constant, in every format.
+  Held::iterator first_of(const Constant& constant) {
+    return held_.lower_bound(Key{constant.data, ""});
+  }
   void add(Task task);
   void work();
   void finish(size_t tasks, std::exception_ptr failure);
@@ -58,7 +77,7 @@ class Weights {
   const Stream stream_;
   const unsigned most_;      // workers
   std::mutex mutex_;         // of the table
-  std::map<Key, std::weak_ptr<const void>> held_;
+  Held held_;
   std::mutex tasks_mutex_;
   std::condition_variable settled_;
   std::deque<Task> tasks_;

@@ -78,6 +78,13 @@ PlanState& Context::state_of(const PlanPtr& plan, std::byte* base) {
   return *(plans_[plan.get()] = std::move(state));
 }
 
+void Context::forget_states() {
+  plans_.clear();
+  for (auto& child : children_) {
+    if (child) child->forget_states();
+  }
+}
+
 Context& Context::child(size_t index, const Facts& facts) {
   auto& child = children_[index];
   if (!child) child = std::make_unique<Context>(facts);

@@ -77,6 +77,7 @@ class Context {
   // The state of a plan whose memory begins at `base`.
   PlanState& state_of(const PlanPtr& plan, std::byte* base);
   Context& child(size_t index, const Facts& facts);
+  void forget_states();  // of all plans: they are made again
 
   PlanKey key;                             // scratch of the run
   PlanKey first_key;                       // of first_plan: repeated runs need no lookup

@@ -6,27 +6,11 @@
 #include <thread>
 
 #include "core/fork.h"
+#include "exec/executable_pool.h"
 #include "exec/run.h"
 #include "exec/state.h"
 
 namespace rlx {
-
-struct Executable::Pool {
-  struct Entry {
-    ~Entry() {
-      if (queue) queue->drain();
-    }
-    std::unique_ptr<Queue> queue;
-    std::unique_ptr<Arena> arena;
-    std::unique_ptr<Context> context;
-    uint64_t random[2] = {};  // the Philox counter; faults that kernels found
-  };
-
-  std::mutex mutex;
-  std::condition_variable returned;
-  std::vector<std::unique_ptr<Entry>> free;
-  int made = 0;
-};
 
 // A Context for the length of a run.
 struct Executable::Lease {
@@ -35,12 +19,15 @@ struct Executable::Lease {
     Shared& shared = executable.shared_;
     const int most = shared.options.max_contexts > 0 ? shared.options.max_contexts
                                                      : std::max(8, 2 * shared.threads);
-    if (pool.free.empty() && pool.made >= most) {
+    const auto ready = [&] {
+      return !pool.paused && (!pool.free.empty() || pool.made < most);
+    };
+    if (!ready()) {
       // The owner of a Context may need what the caller holds before it can give it back.
       lock.unlock();
       sink.long_work();
       lock.lock();
-      pool.returned.wait(lock, [&] { return !pool.free.empty(); });
+      pool.returned.wait(lock, ready);
     }
     if (!pool.free.empty()) {
       entry = std::move(pool.free.back());
@@ -59,17 +46,20 @@ struct Executable::Lease {
     } catch (...) {
       lock.lock();
       --pool.made;
+      pool.returned.notify_all();
       throw;
     }
     ++shared.counters.contexts;
   }
 
   ~Lease() {
+    bool paused;
     {
       std::lock_guard lock(pool.mutex);
       pool.free.push_back(std::move(entry));
+      paused = pool.paused;
     }
-    pool.returned.notify_one();
+    paused ? pool.returned.notify_all() : pool.returned.notify_one();
   }
 
   Pool& pool;

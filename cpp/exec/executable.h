@@ -43,14 +43,18 @@ class Unit {
   Unit(ProgramPtr program, Shared& shared);
 
   Shared& shared;
-  const Facts facts;
+  Facts facts;
   std::unique_ptr<PlanCache> plans;
   std::vector<std::unique_ptr<Unit>> children;  // as Facts::children
 
+  // Takes the bytes of constants that differ from a program of the same form.
+  void replace_constants(const Program& now);
   void forget_plans();  // of a process that this one was forked from
 };
 
 class Executable {
+  struct Pool;
+
  public:
   // `packs` may be shared with other Executables; null: its own.
   Executable(ProgramPtr program, std::shared_ptr<const Device> device,
@@ -67,6 +71,23 @@ class Executable {
   // Binds the first stage for such inputs without running it; symbols that are elements need data.
   void prepare(std::span<const Input> inputs);
 
+  // Whether the program differs from this one in the bytes of constants only, and these may be
+  // replaced: no other Session reads the device's copies.
+  bool can_update(const Program& now) const;
+  // Replaces them; plans and recordings stay. For an Executable that is paused.
+  void update(const Program& now);
+
+  // While it lives no run is going on, and new ones wait.
+  class Pause {
+   public:
+    explicit Pause(Executable& executable);
+    ~Pause();
+    Pause(const Pause&) = delete;
+
+   private:
+    Pool& pool_;
+  };
+
   const Unit& main() const { return *main_; }
   const Device& device() const { return *shared_.device; }
   const Counters& counters() const { return shared_.counters; }
@@ -74,7 +95,6 @@ class Executable {
   const Packs& packs() const { return *shared_.packs; }
 
  private:
-  struct Pool;
   struct Lease;
   void notice_fork();
 

@@ -23,15 +23,6 @@ void each(const std::vector<ValueId>& values, const std::function<void(ValueId)>
   throw Error(ErrorKind::internal, "program: " + what);
 }
 
-std::vector<ProgramPtr> programs_of(const Stage& stage) {
-  return std::visit(
-      Overload{[](const If& s) { return std::vector{s.then_program, s.else_program}; },
-               [](const Loop& s) { return std::vector{s.body}; },
-               [](const Scan& s) { return std::vector{s.body}; },
-               [](const auto&) { return std::vector<ProgramPtr>{}; }},
-      stage);
-}
-
 bool mentions_strings(const Program& program) {
   const auto is_string = [](const Value& v) { return v.dtype == DType::string; };
   if (std::any_of(program.values.begin(), program.values.end(), is_string)) return true;
@@ -42,6 +33,15 @@ bool mentions_strings(const Program& program) {
 }
 
 }  // namespace
+
+std::vector<ProgramPtr> programs_of(const Stage& stage) {
+  return std::visit(
+      Overload{[](const If& s) { return std::vector{s.then_program, s.else_program}; },
+               [](const Loop& s) { return std::vector{s.body}; },
+               [](const Scan& s) { return std::vector{s.body}; },
+               [](const auto&) { return std::vector<ProgramPtr>{}; }},
+      stage);
+}
 
 void for_each_read(const Stage& stage, const std::function<void(ValueId)>& visit) {
   std::visit(Overload{[&](const Segment& s) {

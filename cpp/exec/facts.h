@@ -18,6 +18,9 @@ constexpr int32_t before = -1;
 void for_each_read(const Stage& stage, const std::function<void(ValueId)>& visit);
 void for_each_written(const Stage& stage, const std::function<void(ValueId)>& visit);
 
+// The programs of a stage, in order.
+std::vector<ProgramPtr> programs_of(const Stage& stage);
+
 struct Facts {
   // Strings of constants are entered into `strings`, which children share.
   Facts(ProgramPtr program, StringTable& strings);

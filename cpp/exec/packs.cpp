@@ -45,4 +45,14 @@ std::shared_ptr<const void> Packs::get(const Constant& constant, const std::stri
   return packed = memory;
 }
 
+void Packs::forget(const void* data) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(packed_, [&](const auto& entry) {
+    const auto& [key, packed] = entry;
+    if (std::get<0>(key) != data) return false;
+    bytes_ -= int64_t(std::get<2>(key));
+    return true;
+  });
+}
+
 }  // namespace rlx

@@ -21,7 +21,19 @@ void oldest_leaf(PlanTable& table, const Plan* newest, Leaf& found) {
   }
 }
 
+void each_plan(const PlanTable& table, const std::function<void(Plan&)>& visit) {
+  for (const auto& [key, plan] : table) {
+    visit(*plan);
+    each_plan(plan->successors, visit);
+  }
+}
+
 }  // namespace
+
+void PlanCache::for_each(const std::function<void(Plan&)>& visit) {
+  std::lock_guard lock(mutex_);
+  each_plan(first_, visit);
+}
 
 PlanPtr PlanCache::find(Plan* previous, const PlanKey& key) {
   std::lock_guard lock(mutex_);

@@ -25,6 +25,8 @@ class PlanCache {
   // The chain that ran last, for explain().
   std::vector<PlanPtr> last_chain();
 
+  void for_each(const std::function<void(Plan&)>& visit);
+
   size_t bytes() const { return bytes_; }
 
  private:

@@ -27,6 +27,32 @@ class SegmentBinder {
     keep();
   }
 
+  // For constants that have other bytes: `adopt` takes the selections over, else they are only
+  // made so that packed forms are.
+  void select_again(const std::vector<bool>& replaced, bool adopt) {
+    const auto reads = [&](ValueId v) {
+      return v >= 0 && facts_.is_constant(v) &&
+             replaced[size_t(facts_.value(facts_.root[size_t(v)]).constant)];
+    };
+    extents_ = request_.with_state ? planned_extents() : std::vector<int64_t>{};
+    for (size_t t = 0; t < segment_.nodes.size(); ++t) {
+      const Node& node = segment_.nodes[t];
+      if (views_.made_by(t) || !std::ranges::any_of(node.inputs, reads)) continue;
+      describe(node);
+      Selection made = select_node(request_, node, descs_, plan_.numbers);
+      if (!adopt) continue;
+      plan_.nodes[t].selection = std::move(made);
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        Operand& operand = plan_.operands[plan_.nodes[t].first_operand + i];
+        if (operand.place != Operand::Place::constant || !reads(node.inputs[i])) continue;
+        const auto held = [&](const auto& upload) { return upload.get() == operand.constant; };
+        auto& upload = *std::ranges::find_if(plan_.uploads, held);
+        upload = request_.device.upload(facts_.constant(node.inputs[i]));
+        operand.constant = upload.get();
+      }
+    }
+  }
+
  private:
   Numbers numbers() const { return {plan_.numbers, bounds_}; }
 
@@ -40,6 +66,13 @@ class SegmentBinder {
     return extents;
   }
 
+  void describe(const Node& node) {
+    describe_node(facts_, node, numbers(), extents_, descs_);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (const auto view = views_.of(node.inputs[i])) descs_[i].strides = view->strides;
+    }
+  }
+
   void select(size_t t) {
     const Node& node = segment_.nodes[t];
     PlannedNode& planned = plan_.nodes[t];
@@ -51,10 +84,7 @@ class SegmentBinder {
       pairs_.emplace_back();
       return;
     }
-    describe_node(facts_, node, numbers(), extents_, descs_);
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (const auto view = views_.of(node.inputs[i])) descs_[i].strides = view->strides;
-    }
+    describe(node);
     planned.selection = select_node(request_, node, descs_, plan_.numbers);
     planned.empty = planned.selection.steps.empty();
     planned.varying = facts_.depends_on_capacity(node);
@@ -186,6 +216,11 @@ class SegmentBinder {
 void bind_segment(const BindRequest& request, const Segment& segment, std::span<const Kept> kept,
                   Plan& plan) {
   SegmentBinder(request, segment, kept, plan).run();
+}
+
+void select_again(const BindRequest& request, const Segment& segment,
+                  const std::vector<bool>& replaced, bool adopt, Plan& plan) {
+  SegmentBinder(request, segment, {}, plan).select_again(replaced, adopt);
 }
 
 }  // namespace rlx

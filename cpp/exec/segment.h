@@ -10,4 +10,10 @@ namespace rlx {
 void bind_segment(const BindRequest& request, const Segment& segment, std::span<const Kept> kept,
                   Plan& plan);
 
+// Selects the nodes of a bound Segment again that read a constant whose bytes were `replaced`.
+// `adopt`: their steps and constants become the plan's; else the plan stays, whose packed forms of
+// these constants were filled anew where they lie.
+void select_again(const BindRequest& request, const Segment& segment,
+                  const std::vector<bool>& replaced, bool adopt, Plan& plan);
+
 }  // namespace rlx

@@ -1,6 +1,7 @@
 // Prints a Program as text: interface, constants, guards, then every stage with its nodes.
 #include "core/text.h"
 #include "program/fields.h"
+#include "program/form.h"
 #include "program/names.h"
 #include "program/scalar_op.h"
 
@@ -11,9 +12,12 @@ constexpr int expr_depth = 8;  // deeper expressions are shortened to the row th
 
 class Dump {
  public:
-  Dump(const Program& program, std::string indent) : p_(program), indent_(std::move(indent)) {}
+  // With `exact`, equal texts are equal programs but for the bytes of constants.
+  Dump(const Program& program, std::string indent, bool exact = false)
+      : p_(program), indent_(std::move(indent)), exact_(exact) {}
 
   std::string text() {
+    if (exact_) tables();
     interface("input", p_.inputs, p_.input_names);
     for (size_t v = 0; v < p_.values.size(); ++v) declare(ValueId(v));
     for (const Guard& g : p_.guards) {
@@ -34,6 +38,17 @@ class Dump {
 
  private:
   Text& line() { return out_ << indent_; }
+
+  void tables() {
+    for (const ExprRow& row : p_.exprs) {
+      line() << int(row.op) << " " << row.i << " " << real(row.f);
+      for (ExprId arg : row.args) out_ << " " << arg;
+      out_ << "\n";
+    }
+    for (const Symbol& s : p_.symbols)
+      line() << name_of(s.kind) << " " << s.value << " " << s.index << " " << s.upper << " "
+             << s.capacity << "\n";
+  }
 
   // -- values and numbers --------------------------------------------------------------------
 
@@ -56,6 +71,7 @@ class Dump {
 
   std::string expr(ExprId id, int depth = 0) const {
     if (id < 0) return "-";
+    if (exact_) return "#" + std::to_string(id);
     const ExprRow& row = p_.exprs[size_t(id)];
     if (row.op == ExprOp::const_int) return std::to_string(row.i);
     if (row.op == ExprOp::const_float) return real(row.f);
@@ -72,9 +88,14 @@ class Dump {
     return std::string(name_of(s.kind)) + "(" + ref(s.value) + ", " + std::to_string(s.index) + ")";
   }
 
-  static std::string real(double f) {
+  std::string real(double f) const {
     Text text;
-    text << f;
+    if (!exact_) {
+      text << f;
+      return text.str();
+    }
+    char digits[32];
+    text << std::string_view(digits, std::to_chars(digits, digits + sizeof digits, f).ptr);
     return text.str();
   }
 
@@ -87,8 +108,10 @@ class Dump {
   void declare(ValueId v) {
     const Value& value = p_.values[size_t(v)];
     if (value.constant >= 0) {
-      line() << "constant " << typed(v) << " "
-             << p_.constants[size_t(value.constant)].source << "\n";
+      const Constant& constant = p_.constants[size_t(value.constant)];
+      line() << "constant " << typed(v) << " ";
+      if (exact_) out_ << value.constant << " of " << constant.bytes << "\n";
+      else out_ << constant.source << "\n";
     } else if (value.alias_of >= 0) {
       line() << "alias " << typed(v) << " = " << ref(value.alias_of) << "\n";
     }
@@ -178,7 +201,7 @@ class Dump {
   }
 
   void child(const char* what, const ProgramPtr& program) {
-    line() << "  " << what << ":\n" << Dump(*program, indent_ + "    ").text();
+    line() << "  " << what << ":\n" << Dump(*program, indent_ + "    ", exact_).text();
   }
 
   void print(const If& stage) {
@@ -216,11 +239,14 @@ class Dump {
 
   const Program& p_;
   std::string indent_;
+  const bool exact_;
   Text out_;
 };
 
 }  // namespace
 
 std::string dump(const Program& program) { return Dump(program, "").text(); }
+
+std::string form_of(const Program& program) { return Dump(program, "", true).text(); }
 
 }  // namespace rlx

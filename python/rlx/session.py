@@ -49,6 +49,7 @@ class Session:
         self._closed = False
         self._packs = _core.PackCache()  # packed weights, shared by all specialisations
         self._compiled: OrderedDict[tuple, Any] = OrderedDict()
+        self._facts_of: dict[Any, Any] = {}  # of each of them
         self._needs: list[tuple[str, str]] = []  # (kind, value name) facts that imports need
         self._imports = 0
         self._maps: dict[str, tuple] = {}  # of outputs that are sequences of maps: their keys
@@ -221,24 +222,50 @@ class Session:
         key = (facts.key(), outputs)
         found = self._compiled.get(key)
         if found is None:
-            seen = self._watch and self._watch.compiling()
-            program = self._compiler.compile_model(self._model, facts, outputs, self._disabled,
-                                                   self._maps, self.options.weights, seen)
-            if seen:
-                seen.end()
-            found = _core.Executable(program, self._device, self._packs,
-                                     threads=self.options.threads, force=self.options.force,
-                                     plan_cache_bytes=self.options.plan_cache_bytes,
-                                     memory_limit=self.options.memory_limit,
-                                     record=self.options.mode not in ("stream", "eager"),
-                                     stepwise=self.options.mode == "eager",
-                                     lanes=self.options.lanes)
-            self._imports += 1
+            found = self._make(self._program(facts, outputs, self._model), facts)
             self._compiled[key] = found
             while len(self._compiled) > SPECIALISATIONS:
-                self._compiled.popitem(last=False)
+                self._facts_of.pop(self._compiled.popitem(last=False)[1])
         self._compiled.move_to_end(key)
         return found
+
+    def _program(self, facts: Any, outputs: tuple[str, ...] | None, model: Any) -> Any:
+        seen = self._watch and self._watch.compiling()
+        program = self._compiler.compile_model(model, facts, outputs, self._disabled, self._maps,
+                                               self.options.weights, seen)
+        if seen:
+            seen.end()
+        return program
+
+    def _make(self, program: Any, facts: Any) -> Any:
+        made = _core.Executable(program, self._device, self._packs,
+                                threads=self.options.threads, force=self.options.force,
+                                plan_cache_bytes=self.options.plan_cache_bytes,
+                                memory_limit=self.options.memory_limit,
+                                record=self.options.mode not in ("stream", "eager"),
+                                stepwise=self.options.mode == "eager",
+                                lanes=self.options.lanes)
+        self._imports += 1
+        self._facts_of[made] = facts
+        return made
+
+    def update_weights(self, arrays: Mapping[str, Any]) -> None:
+        """Gives initializers of the model other values, by name; runs from now on use them.
+
+        Compiled programs, plans and CUDA graphs stay: what was folded, packed or rounded from the
+        weights is made again in its place. A program is compiled anew only where a value had
+        decided its form (a shape, weights that were equal) or another Session on the GPU reads
+        the same copy. Waits for runs in flight. Raises InputError, and changes nothing, for an
+        unknown name, another type or another shape.
+        """
+        from rlx import weights  # loaded with the first
+        self._check_open()
+        with self._lock:
+            weights.update(self, arrays)
+
+    def _is_stale(self, executable: Any) -> bool:
+        """Whether another one has taken its place."""
+        return executable not in self._facts_of
 
     def profile(self, inputs: Any, runs: int = 10) -> Profile:
         """Runs the model `runs` times and measures every step; see rlx.Profile.
@@ -277,6 +304,7 @@ class Session:
             self._closed = True
             self._fast = self._current = None
             self._compiled.clear()
+            self._facts_of.clear()
 
     def _check_open(self) -> None:
         if self._closed:

@@ -51,6 +51,9 @@ class State:
 
     def run(self, given: dict[str, Any], out: Any = None) -> dict[str, Any]:
         """Session.run with this state; `given` is normalised already."""
+        if self.session._is_stale(self._executable):
+            given = {**self._held(), **given}
+            self._open()
         while True:
             try:
                 result = self.session._run(self._executable, self._facts, given, out, self._core)

@@ -1,5 +1,6 @@
 // Conv: cuDNN with bias, residual and ReLU inside, cuDNN with the epilogue behind it, else kernels
 // of our own. Each rung left out says why.
+#include "core/half.h"
 #include "cuda/libs/dnn.h"
 #include "cuda/libs/libraries.h"
 #include "cuda/select/fallback.h"
@@ -92,6 +93,11 @@ void channels_behind(const std::byte* from, int64_t filters, int64_t channels, i
   }
 }
 
+template <class Half>
+void widen_values(const void* from, int64_t count, float* to) {
+  std::copy_n(static_cast<const Half*>(from), count, to);
+}
+
 class ConvSelect {
  public:
   ConvSelect(const Conv& prim, const SelectRequest& request, const Tools& tools)
@@ -121,11 +127,18 @@ class ConvSelect {
     return i < request_.inputs.size() && request_.inputs[i].dtype != DType::none;
   }
 
+  // Half weights of float32 images, which cuDNN does not take: widened when they are uploaded.
+  bool widened() const {
+    const DType type = w().dtype;
+    return w().constant && x().dtype == DType::float32 &&
+           (type == DType::float16 || type == DType::bfloat16);
+  }
+
   bool takes(std::string& refusal) const {
     const DType type = x().dtype;
     const bool floats =
         type == DType::float32 || type == DType::float16 || type == DType::bfloat16;
-    if (!floats || w().dtype != type) {
+    if (!floats || (w().dtype != type && !widened())) {
       refusal = "cuDNN is not asked for these types";
     } else if (prim_.transposed || given(2) || given(3)) {
       refusal = "transposed, or with zero points";
@@ -194,7 +207,8 @@ class ConvSelect {
     selection.unread = body->packed ? 2 : 0;
     selection.rung = std::move(rung);
     selection.reason = "engine " + std::to_string(body->conv->plan->engine) +
-                       (body->conv->plan->compiled ? ", compiled at run time" : "");
+                       (body->conv->plan->compiled ? ", compiled at run time" : "") +
+                       (widened() ? ", half weights widened once" : "");
     selection.steps.push_back({StepKind::dnn, std::move(body)});
     return selection;
   }
@@ -225,7 +239,7 @@ class ConvSelect {
     c.w_strides = strides_of(c.w, last);
     body->conv = library.convolution(c, refusal);
     if (!body->conv) return nullptr;
-    if (last) body->packed = pack();
+    if (last || widened()) body->packed = pack(last);
     body->library = &library;
     body->chain = chain;
     return body;
@@ -240,16 +254,29 @@ class ConvSelect {
                              0);
   }
 
-  std::shared_ptr<const void> pack() const {
+  // The weights as float32 where they are widened, and with `last` with channels last.
+  std::shared_ptr<const void> pack(bool last) const {
     int64_t taps = 1;
     for (size_t k = 2; k < w().shape.size(); ++k) taps *= w().shape[k];
     const Constant& constant = *w().constant;
-    const auto* from = static_cast<const std::byte*>(constant.data);
-    const int64_t filters = w().shape[0], channels = w().shape[1];
-    const size_t item = size_of(w().dtype);
-    return tools_.weights->pack(constant, "channels last", constant.bytes, [=](void* to) {
-      channels_behind(from, filters, channels, taps, item, static_cast<std::byte*>(to));
-    });
+    const auto* data = static_cast<const std::byte*>(constant.data);
+    const int64_t count = w().count(), filters = w().shape[0], channels = w().shape[1];
+    const size_t item = size_of(x().dtype), bytes = size_t(count) * item;
+    const auto widen_as = !widened()                     ? nullptr
+                          : w().dtype == DType::float16 ? widen_values<Float16>
+                                                        : widen_values<Bfloat16>;
+    const auto fill = [=](void* to) {
+      const std::byte* from = data;
+      std::vector<float> wide(widen_as ? size_t(count) : 0);
+      if (widen_as) {
+        widen_as(data, count, wide.data());
+        from = reinterpret_cast<const std::byte*>(wide.data());
+      }
+      if (!last) std::memcpy(to, from, bytes);
+      else channels_behind(from, filters, channels, taps, item, static_cast<std::byte*>(to));
+    };
+    const std::string format = std::string(last ? "channels last " : "") + name_of(x().dtype);
+    return tools_.weights->pack(tools_.user, constant, format, bytes, fill);
   }
 
   const Conv& prim_;

@@ -254,7 +254,7 @@ class MatMulSelect {
   std::shared_ptr<const void> transposed(int64_t rows, int64_t cols) const {
     const Constant& constant = *b().constant;
     const auto* from = static_cast<const std::byte*>(constant.data);
-    return tools_.weights->pack(constant, "transposed", constant.bytes, [=](void* to) {
+    const auto fill = [=](void* to) {
       constexpr int64_t tile = 32;  // both sides stay in L1
       for (int64_t r0 = 0; r0 < rows; r0 += tile) {
         for (int64_t c0 = 0; c0 < cols; c0 += tile) {
@@ -266,7 +266,8 @@ class MatMulSelect {
           }
         }
       }
-    });
+    };
+    return tools_.weights->pack(tools_.user, constant, "transposed", constant.bytes, fill);
   }
 
   LtProblem problem(const TensorDesc& result, const LtChain& chain) const {

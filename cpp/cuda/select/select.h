@@ -23,6 +23,7 @@ struct Tools {
   Libraries* libraries;  // null in the emulator: kernels of our own only
   DeviceOptions options;
   Weights* weights = nullptr;  // forms of constants that are packed for the device; like libraries
+  const void* user = nullptr;  // of the weights
 };
 
 // Those that ask a library first call the *_kernel function when none will do.
