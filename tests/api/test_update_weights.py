@@ -161,15 +161,15 @@ def test_the_callers_array_and_other_sessions_stay_apart():
 
 def test_runs_see_old_or_new_weights_and_no_mixture():
     n = 48
+    one = np.eye(n, dtype=np.float32)
     model = model_of([node("MatMul", "x w", "a"), node("MatMul", "a v", "y")], {"x": [1, n]},
-                     ["y"], {"w": np.eye(n, dtype=np.float32), "v": 2 * np.eye(n, dtype=np.float32)})
+                     ["y"], {"w": one, "v": 2 * one})
     x = np.ones((1, n), np.float32)
     with rlx.load(model, device="cpu") as session, ThreadPoolExecutor(3) as pool:
         futures = [pool.submit(lambda: {float(session.run({"x": x})["y"].sum()) / n
                                         for _ in range(200)}) for _ in range(3)]
         for k in (3, 5, 7, 11):
-            session.update_weights({"w": k * np.eye(n, dtype=np.float32),
-                                    "v": 2 * k * np.eye(n, dtype=np.float32)})
+            session.update_weights({"w": k * one, "v": 2 * k * one})
         seen = set().union(*(f.result() for f in futures))
         assert seen <= {2.0, 18.0, 50.0, 98.0, 242.0}
         assert session.run({"x": x})["y"][0, 0] == 242.0
