@@ -1,4 +1,6 @@
 // Weights with other bytes in a compiled program: what plans keep of them is made again in place.
+#include <algorithm>
+
 #include "exec/bind.h"
 #include "exec/executable.h"
 #include "exec/executable_pool.h"
@@ -21,11 +23,33 @@ std::vector<ProgramPtr> children_of(const Program& program) {
   return children;
 }
 
-bool owns_all(const Unit& unit, const plan::WeightUpdates& device, const Program& now) {
-  for (size_t i = 0; i < now.constants.size(); ++i) {
-    const Constant& constant = unit.facts.constants[i];
-    if (constant.source != now.constants[i].source && !device.only_mine(constant)) return false;
+// A form packed of several constants is found by all their addresses: it cannot be filled again
+// where it lies.
+bool packed_together(const Unit& unit, const std::vector<bool>& replaced) {
+  const Facts& facts = unit.facts;
+  const auto reads = [&](ValueId v) {
+    return v >= 0 && facts.is_constant(v) &&
+           replaced[size_t(facts.value(facts.root[size_t(v)]).constant)];
+  };
+  for (size_t stage = 0; stage < facts.program->stages.size(); ++stage) {
+    const Segment* segment = facts.segment(stage);
+    if (!segment) continue;
+    for (const Node& node : segment->nodes) {
+      if (!std::holds_alternative<Recurrent>(node.prim)) continue;
+      if (std::ranges::any_of(node.inputs, reads)) return true;
+    }
   }
+  return false;
+}
+
+bool owns_all(const Unit& unit, const plan::WeightUpdates& device, const Program& now) {
+  std::vector<bool> replaced(now.constants.size());
+  for (size_t i = 0; i < replaced.size(); ++i) {
+    const Constant& constant = unit.facts.constants[i];
+    replaced[i] = constant.source != now.constants[i].source;
+    if (replaced[i] && !device.only_mine(constant)) return false;
+  }
+  if (packed_together(unit, replaced)) return false;
   const auto children = children_of(now);
   for (size_t k = 0; k < children.size(); ++k) {
     if (!owns_all(*unit.children[k], device, *children[k])) return false;

@@ -92,6 +92,25 @@ def test_what_was_folded_from_a_weight_is_folded_again():
         assert session.counters()["plans"] == before["plans"]
 
 
+@pytest.mark.parametrize("device", ["cpu", "emu"])
+@pytest.mark.parametrize("name", ["w", "r", "b"])
+def test_recurrent_layers_use_new_weights(device, name):
+    weights = {"w": normal(1, 5, 6), "r": normal(1, 5, 5, seed=1), "b": normal(1, 10, seed=2)}
+    x = normal(4, 2, 6, seed=3)
+    model = model_of([node("RNN", "x w r b", "y", hidden_size=5)], {"x": [4, 2, 6]}, ["y"], weights)
+    with _load(model, device) as session:
+        session.run({"x": x})
+        weights |= {name: normal(*weights[name].shape, seed=7)}
+        session.update_weights({name: weights[name]})
+        found = session.run({"x": x})["y"]
+    w, r, b = (a[0].astype(float) for a in weights.values())
+    h, expected = np.zeros((2, 5)), []
+    for step in x.astype(float):
+        h = np.tanh(step @ w.T + h @ r.T + b[:5] + b[5:])
+        expected.append(h)
+    close(found[:, 0], np.array(expected))
+
+
 def test_weights_that_were_equal_come_apart():
     w, x = normal(6, 6), normal(2, 6, seed=1)
     model = model_of([node("MatMul", "x w", "a"), node("MatMul", "a v", "y")], {"x": ["n", 6]},

@@ -158,11 +158,11 @@ class Library {
     }
     const Constant& w = *request_.inputs[of_w].constant;
     const size_t bytes = layer.weight_bytes;
-    if (auto found = tools_.weights->find(w, format, bytes)) return found;
+    if (auto found = tools_.weights->find(tools_.user, w, format, bytes)) return found;
     // Filled now: the layer and the library are not another thread's to use.
     const std::shared_ptr<std::byte[]> host(new std::byte[bytes]);
     library.pack(layer, data(of_w), data(of_r), data(of_b), host.get());
-    return tools_.weights->pack(w, format, bytes, [host, bytes](void* to) {
+    return tools_.weights->pack(tools_.user, w, format, bytes, [host, bytes](void* to) {
       std::memcpy(to, host.get(), bytes);
     });
   }
