@@ -5,34 +5,46 @@ Session imports this module when the first model is loaded, so that `import rlx`
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from rlx import _core
 from rlx.emit import emit
 from rlx.host import function_of
 from rlx.importer.importer import Facts, import_model
 from rlx.importer.loaded import LoadedModel
 from rlx.importer.reader import read
 from rlx.ir.build import Specialise
-from rlx.ir.graph import Graph
+from rlx.options import Options
 from rlx.passes import run_pipeline
 
 
 def compile_model(model: LoadedModel, facts: Facts, outputs: tuple[str, ...] | None,
                   disable: tuple[str, ...], maps: dict[str, tuple] | None = None,
-                  weights: str = "", seen: Callable[[str, Graph], object] | None = None) -> Any:
+                  weights: str = "", seen: Any = None) -> Any:
     """The _core.Program of a model under `facts`; outputs names other values of it to give.
 
     `disable` and `weights` are those of run_pipeline.
     `maps` gets the keys of the outputs that are sequences of maps; `seen` is called with each
-    graph, "imported" and then by the names of the passes.
+    graph, "imported" and then by the names of the passes, and ended.
     Raises Specialise when a further fact is needed, ModelError or UnsupportedError.
     """
     graph = import_model(model, facts, outputs, maps)
     if seen is not None:
         seen("imported", graph)
-    return emit(run_pipeline(graph, disable, weights, seen),
-                lambda prim: function_of(prim.function, dict(prim.attributes)))
+    program = emit(run_pipeline(graph, disable, weights, seen),
+                   lambda prim: function_of(prim.function, dict(prim.attributes)))
+    if seen:
+        seen.end()
+    return program
+
+
+def executable(program: Any, device: Any, packs: Any, options: Options) -> Any:
+    """The _core.Executable of a Program."""
+    return _core.Executable(program, device, packs, threads=options.threads, force=options.force,
+                            plan_cache_bytes=options.plan_cache_bytes,
+                            memory_limit=options.memory_limit,
+                            record=options.mode not in ("stream", "eager"),
+                            stepwise=options.mode == "eager", lanes=options.lanes)
 
 
 def convolves(model: LoadedModel) -> bool:
@@ -40,4 +52,4 @@ def convolves(model: LoadedModel) -> bool:
     return any("Conv" in node.op_type for node in model.graph.nodes)
 
 
-__all__ = ["Facts", "Specialise", "compile_model", "convolves", "read"]
+__all__ = ["Facts", "Specialise", "compile_model", "convolves", "executable", "read"]

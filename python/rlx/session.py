@@ -230,21 +230,12 @@ class Session:
         return found
 
     def _program(self, facts: Any, outputs: tuple[str, ...] | None, model: Any) -> Any:
-        seen = self._watch and self._watch.compiling()
-        program = self._compiler.compile_model(model, facts, outputs, self._disabled, self._maps,
-                                               self.options.weights, seen)
-        if seen:
-            seen.end()
-        return program
+        return self._compiler.compile_model(model, facts, outputs, self._disabled, self._maps,
+                                            self.options.weights,
+                                            self._watch and self._watch.compiling())
 
     def _make(self, program: Any, facts: Any) -> Any:
-        made = _core.Executable(program, self._device, self._packs,
-                                threads=self.options.threads, force=self.options.force,
-                                plan_cache_bytes=self.options.plan_cache_bytes,
-                                memory_limit=self.options.memory_limit,
-                                record=self.options.mode not in ("stream", "eager"),
-                                stepwise=self.options.mode == "eager",
-                                lanes=self.options.lanes)
+        made = self._compiler.executable(program, self._device, self._packs, self.options)
         self._imports += 1
         self._facts_of[made] = facts
         return made
@@ -252,20 +243,13 @@ class Session:
     def update_weights(self, arrays: Mapping[str, Any]) -> None:
         """Gives initializers of the model other values, by name; runs from now on use them.
 
-        Compiled programs, plans and CUDA graphs stay: what was folded, packed or rounded from the
-        weights is made again in its place. A program is compiled anew only where a value had
-        decided its form (a shape, weights that were equal) or another Session on the GPU reads
-        the same copy. Waits for runs in flight. Raises InputError, and changes nothing, for an
-        unknown name, another type or another shape.
+        Plans and CUDA graphs stay: what was folded, packed or rounded is made again in its place.
+        Compiles anew only where a value had decided the program's form or another Session reads
+        the GPU's copy. Waits for runs. InputError, and no change, for a wrong name, type or shape.
         """
-        from rlx import weights  # loaded with the first
+        from rlx import weights
         self._check_open()
-        with self._lock:
-            weights.update(self, arrays)
-
-    def _is_stale(self, executable: Any) -> bool:
-        """Whether another one has taken its place."""
-        return executable not in self._facts_of
+        weights.update(self, arrays)
 
     def profile(self, inputs: Any, runs: int = 10) -> Profile:
         """Runs the model `runs` times and measures every step; see rlx.Profile.
@@ -303,8 +287,7 @@ class Session:
         with self._lock:
             self._closed = True
             self._fast = self._current = None
-            self._compiled.clear()
-            self._facts_of.clear()
+            self._compiled, self._facts_of = OrderedDict(), {}
 
     def _check_open(self) -> None:
         if self._closed:

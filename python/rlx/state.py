@@ -51,7 +51,7 @@ class State:
 
     def run(self, given: dict[str, Any], out: Any = None) -> dict[str, Any]:
         """Session.run with this state; `given` is normalised already."""
-        if self.session._is_stale(self._executable):
+        if self._executable not in self.session._facts_of:  # another has its place
             given = {**self._held(), **given}
             self._open()
         while True:

@@ -21,13 +21,17 @@ _updates = itertools.count()
 
 
 def update(session: Session, arrays: Mapping[str, Any]) -> None:
-    """See Session.update_weights; the caller holds the session's lock.
+    """See Session.update_weights.
 
     Each program is compiled again up to its constants, which runs what folding, fusing and rounding
     derive from the weights. Where the program is otherwise what it was, its executable takes the
     constants over; else, since a value had decided its form, it gets a new executable.
     """
-    model = _with_weights(session._model, arrays)
+    with session._lock:
+        _update(session, _with_weights(session._model, arrays))
+
+
+def _update(session: Session, model: LoadedModel) -> None:
     compiled = list(session._compiled.items())
     programs: list[Any] = []
     for (_, outputs), executable in compiled:
