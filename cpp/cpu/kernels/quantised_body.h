@@ -134,7 +134,11 @@ static void columns(const GemvBlock& g, int64_t n0) {
   Floats total[rows][cols] = {};
   float off[rows][cols] = {};
   const std::byte* codes[cols];
-  for (int c = 0; c < cols; ++c) codes[c] = q.codes + (n0 + c) * q.row_bytes;
+  int64_t first[cols];  // scale of each column
+  for (int c = 0; c < cols; ++c) {
+    codes[c] = q.codes + (n0 + c) * q.row_bytes;
+    first[c] = q.place(n0 + c, 0);
+  }
   const int64_t block = q.block_k < q.k ? q.block_k : q.k;
   for (int64_t i = 0; i < g.blocks; ++i) {
     const int64_t begin = i * block * bits / 8;
@@ -142,12 +146,11 @@ static void columns(const GemvBlock& g, int64_t n0) {
     Floats sum[rows][cols] = {};
     block_sums<C, lanes, rows, cols>(g, flip, codes, begin, begin + (values * bits + 7) / 8, sum);
     for (int c = 0; c < cols; ++c) {
-      const int64_t place = q.place(n0 + c, i);
-      const float scale = scale_at(q, place) * unit;
-      const float zero = zero_at(q, place) + least;
+      const float scale = scale_at(q, first[c] + i) * unit;
+      const float zero = (zero_at(q, first[c] + i) + least) * scale;
       for (int r = 0; r < rows; ++r) {
         total[r][c] += sum[r][c] * scale;
-        if constexpr (!e2m1) off[r][c] += zero * scale * g.sums[r * g.blocks + i];
+        if constexpr (!e2m1) off[r][c] += zero * g.sums[r * g.blocks + i];
       }
     }
   }
