@@ -101,7 +101,9 @@ bool slow(std::string_view implementation) {
 // row. 5 taps of 256 to 512 channels at 508 places: a matrix product takes 0.7 of its time.
 bool streams_weights(const ConvGeometry& g) {
   const int64_t weights = g.taps() * g.in_per_group() * g.out_channels;
-  return g.spatial == 1 && g.taps() > 1 && weights > 256 * 1024 && g.out_pixels() >= 128;
+  int wide = 0;  // axes of an image: a row may be written as one of two axes
+  for (int axis = 0; axis < 3; ++axis) wide += g.in[axis] > 1 || g.kernel[axis] > 1;
+  return wide == 1 && g.taps() > 1 && weights > 256 * 1024 && g.out_pixels() >= 128;
 }
 
 // One distinct geometry among the parts of a convolution.
