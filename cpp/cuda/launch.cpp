@@ -21,6 +21,11 @@ LaunchBody::LaunchBody(KernelPtr kernel, const LaunchShape& shape,
       patches_(std::move(patches)), kept_(std::move(kept)) {}
 
 void LaunchBody::run(const RunArgs& args) const {
+  if (shape_.shared_bytes > (48 << 10)) {
+    std::call_once(shared_allowed_, [&] {
+      kernel_->driver().allow_shared(kernel_->function(), shape_.shared_bytes);
+    });
+  }
   alignas(16) std::byte params[max_params];
   std::memcpy(params, params_.data(), params_.size());
   for (const Patch& patch : patches_) {

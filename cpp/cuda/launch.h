@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstring>
+#include <mutex>
 #include <type_traits>
 #include <utility>
 
@@ -53,6 +54,7 @@ class LaunchBody final : public StepBody {
   std::vector<std::byte> params_;
   std::vector<Patch> patches_;
   std::vector<std::shared_ptr<const void>> kept_;
+  mutable std::once_flag shared_allowed_;
 };
 
 template <class Params>

@@ -20,6 +20,10 @@ struct MmaC {
   float value[4] = {};
 };
 
+// load_matrices gives four 8 x 8 matrices of halves, or 8 x 4 of floats, from shared memory: lane
+// 8 i + r names row r of matrix i, 16 aligned bytes. Word i of a lane is word t of row g of matrix
+// i; of transposed halves, element g of rows 2t and 2t + 1.
+
 template <class S> RLX_FN unsigned pack_pair(float low, float high) {
   return unsigned(Element<S>::store(low).bits) | unsigned(Element<S>::store(high).bits) << 16;
 }
@@ -48,6 +52,28 @@ RLX_FN void mma_add(MmaC& c, const MmaA& a, const MmaB& b, float) {
         "r"(b.word[1]));
 }
 
+template <bool transposed> RLX_FN MmaA load_matrices(const void* row) {
+  MmaA m;
+  const unsigned at = unsigned(__cvta_generic_to_shared(row));
+  if constexpr (transposed) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(m.word[0]), "=r"(m.word[1]), "=r"(m.word[2]), "=r"(m.word[3])
+                 : "r"(at) : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(m.word[0]), "=r"(m.word[1]), "=r"(m.word[2]), "=r"(m.word[3])
+                 : "r"(at) : "memory");
+  }
+  return m;
+}
+
+// 2^x to a few units in the last place.
+RLX_FN float fast_exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 // x rounded to TF32, ties away from zero.
 RLX_FN unsigned tf32_word(float x) {
   unsigned word;
@@ -56,6 +82,27 @@ RLX_FN unsigned tf32_word(float x) {
 }
 
 #else
+
+template <bool transposed> RLX_FN MmaA load_matrices(const void* row) {
+  const emu::Gathered& all = emu::warp_gather(all_lanes, &row, sizeof row);
+  const int g = emu::lane() / 4, t = emu::lane() % 4;
+  MmaA m;
+  for (int i = 0; i < 4; ++i) {
+    const auto of = [&](int r) {
+      return *reinterpret_cast<const unsigned char* const*>(all.slot[8 * i + r]);
+    };
+    if constexpr (transposed) {
+      const auto half = [&](int r) { return reinterpret_cast<const unsigned short*>(of(r))[g]; };
+      m.word[i] = unsigned(half(2 * t)) | unsigned(half(2 * t + 1)) << 16;
+    } else {
+      copy_bytes(&m.word[i], of(g) + 4 * t, 4);
+    }
+  }
+  emu::warp_release(all_lanes);
+  return m;
+}
+
+RLX_FN float fast_exp2(float x) { return __builtin_exp2f(x); }
 
 RLX_FN unsigned tf32_word(float x) {
   const unsigned word = __builtin_bit_cast(unsigned, x);

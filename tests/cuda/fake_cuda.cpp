@@ -102,7 +102,15 @@ int cuModuleUnload(void* m) { std::free(m); ENTER; return 0; }
 int cuModuleGetFunction(void** f, void* m, const char*) { *f = m; ENTER; return 0; }
 int cuFuncSetAttribute(void*, int, int) { ENTER; return 0; }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, void*, int, size_t) { *n = 2; return 0; }
-int cuLaunchKernelEx(const void*, void*, void**, void**) { ENTER; return 0; }
+// Refuses what a card would: the configuration begins with the extents of the grid and of a block.
+int cuLaunchKernelEx(const void* config, void*, void**, void**) {
+  ENTER;
+  const unsigned* e = static_cast<const unsigned*>(config);
+  const bool grid = e[0] > 0 && e[0] < 1u << 31 && e[1] > 0 && e[1] <= 65535 && e[2] > 0 &&
+                    e[2] <= 65535;
+  const unsigned long long threads = 1ull * e[3] * e[4] * e[5];
+  return grid && threads > 0 && threads <= 1024 && e[5] <= 64 ? 0 : 1;
+}
 
 int cuMemAlloc_v2(Ptr* p, size_t n) {
   ENTER;

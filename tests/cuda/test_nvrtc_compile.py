@@ -13,11 +13,11 @@ import pytest
 from tests.emu import test_counts, test_interpreted, test_tf32
 from tests.emu.case import emulated
 from tests.emu.test_kernels import CASES, ROOT
-from tests.kernels.run_prim import run_prim
 
 ARCHITECTURES = ["75", "80", "86", "89", "90", "90a", "100a", "120a"]
 QUICK = {(12, "80"), (13, "90a")}  # the others are slow
-NEEDS = {"attention_mma": 80, "matmul_dequant": 80}  # select asks no older card for these
+# Select asks no older card for these.
+NEEDS = {"attention_mma": 80, "matmul_dequant": 80, "matmul_mma": 80}
 PACKAGES = {12: "nvidia-cuda-nvrtc-cu12", 13: "nvidia-cuda-nvrtc"}
 
 
@@ -58,10 +58,10 @@ def kernels():
     """The folders of all kernels that the cases ask for, found by running them."""
     device = emulated("emu")
     for case in CASES:
-        run_prim(case.prim, case.inputs, case.outputs, in_place=case.in_place, device=device)
+        case.run(device)
     rounding = emulated("emu:tf32")
     for case in test_tf32.CASES:
-        run_prim(case.prim, case.inputs, case.outputs, device=rounding)
+        case.run(rounding)
     test_interpreted.test_truth_values_choices_and_casts("emu")
     test_counts.test_nonzero("emu")
     test_counts.test_compress("emu", 0)

@@ -9,6 +9,7 @@ from rlx import _core
 from rlx.errors import DeviceError
 from rlx.ir.prims import AxisMap, MovePart, Region, RegionOp
 from rlx.ir.types import DType, TensorType
+from tests.kernels.run_prim import run_prim
 
 F32, F16, BF16, F64 = DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16, DType.FLOAT64
 I8, U8, I32, I64, BOOL = DType.INT8, DType.UINT8, DType.INT32, DType.INT64, DType.BOOL
@@ -16,7 +17,8 @@ I8, U8, I32, I64, BOOL = DType.INT8, DType.UINT8, DType.INT32, DType.INT64, DTyp
 
 @dataclass(frozen=True)
 class Case:
-    """kernels names the files under kernels/ that run; what is a row of tests/tolerance.py."""
+    """kernels names the files under kernels/ that run; what is a row of tests/tolerance.py; a rung
+    is forced."""
 
     name: str
     kernels: tuple[str, ...]
@@ -25,6 +27,11 @@ class Case:
     outputs: list
     what: str = "exact"
     in_place: bool = False
+    rung: str = ""
+
+    def run(self, device):
+        return run_prim(self.prim, self.inputs, self.outputs, in_place=self.in_place,
+                        device=device, rung=self.rung)
 
 
 def emulated(name: str):

@@ -90,6 +90,9 @@ def _attention():
         ("cores", (1, 2, 70, 64), (1, 2, 150, 64), F16, {}),
         ("cores bfloat16", (2, 2, 20, 24), (2, 1, 40, 24), BF16, causal),
         ("odd half", (1, 2, 9, 15), (1, 2, 20, 15), F16, {}),
+        ("cores many heads", (2, 6, 20, 40), (2, 3, 70, 40), F16, {}),
+        ("cores causal rows", (1, 2, 150, 64), (1, 2, 150, 64), F16, {"causal": True}),
+        ("cores wide", (1, 4, 70, 128), (1, 4, 200, 128), F16, {}),
     ]:
         cores = dtype is not F32 and q[3] % 2 == 0
         yield Case(f"attention {name}", ("attention_mma" if cores else "attention",),

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from rlx.ir.reference import REFERENCES
-from tests.emu import cases_elementwise, cases_products, cases_quantised
+from tests.emu import cases_cores, cases_elementwise, cases_products, cases_quantised
 from tests.emu.case import emulated
 from tests.emu.test_counts import KERNELS as COUNTED
 from tests.emu.test_interpreted import KERNELS as COMPARED
-from tests.kernels.run_prim import run_prim
 from tests.tolerance import tolerance
 
-CASES = [*cases_elementwise.cases(), *cases_products.cases(), *cases_quantised.cases()]
+CASES = [*cases_elementwise.cases(), *cases_products.cases(), *cases_cores.cases(),
+         *cases_quantised.cases()]
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -25,7 +25,7 @@ def device(request):
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.kernels[0]}: {c.name}")
 def test_against_the_reference(case, device):
     want = REFERENCES[type(case.prim)](case.prim, case.inputs, case.outputs, lambda dim: dim)
-    got = run_prim(case.prim, case.inputs, case.outputs, in_place=case.in_place, device=device)
+    got = case.run(device)
     wanted = [(w, t) for w, t in zip(want, case.outputs) if t is not None]
     for found, (true, type_) in zip(got, wanted, strict=True):
         if case.what == "exact" or not type_.dtype.is_float:

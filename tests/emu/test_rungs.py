@@ -11,12 +11,16 @@ SHAPES = [(128, 64, 192), (1, 3, 2)]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-@pytest.mark.parametrize("rung", ["", "kernel", "tiled attention"])
+@pytest.mark.parametrize("rung", ["", "kernel", "tensor cores", "gemv"])
 @pytest.mark.parametrize("name", ACTIVATIONS)
 @pytest.mark.parametrize("m, k, n", SHAPES)
 def test_products_without_a_library(dtype, rung, name, m, k, n):
     emulated("emu")
-    assert not check_product("emu", dtype, rung, name, m, k, n).startswith("cublaslt")
+    used = check_product("emu", dtype, rung, name, m, k, n)
+    if rung == "kernel":
+        assert used == "tiled kernel"
+    if (rung == "tensor cores" and dtype == "float16") or (rung == "gemv" and m == 1):
+        assert used == rung
 
 
 @pytest.mark.parametrize("rung", ["cublaslt", "cublaslt + region"])

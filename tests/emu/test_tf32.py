@@ -5,8 +5,8 @@ import pytest
 
 from rlx.ir.prims import Attention, AxisMap, RegionOp
 from rlx.ir.reference import REFERENCES
+from tests.emu.cases_cores import rounded_cases
 from tests.emu.case import BOOL, F32, Case, emulated, identity, region, typed, values
-from tests.kernels.run_prim import run_prim
 from tests.tolerance import tolerance
 
 
@@ -17,6 +17,8 @@ def _cases():
         ("rows", (1, 2, 70, 64), (1, 2, 150, 64), {}),
         ("causal groups", (1, 4, 17, 24), (1, 2, 20, 24), causal),
         ("wide heads", (1, 2, 17, 128), (1, 2, 70, 128), {}),
+        ("many heads", (2, 6, 20, 64), (2, 6, 150, 64), {"causal": True, "causal_offset": 130}),
+        ("causal rows", (1, 1, 150, 64), (1, 1, 150, 64), {"causal": True}),
         ("odd dims", (1, 2, 19, 15), (1, 2, 20, 15), {}),
     ]:
         yield Case(name, ("attention_mma",), Attention(q[3] ** -0.5, **options),
@@ -33,7 +35,7 @@ def _cases():
                [typed(F32, 1, 18, 2, 16)], "tf32")
 
 
-CASES = list(_cases())
+CASES = [*_cases(), *rounded_cases()]
 
 
 @pytest.fixture(scope="module", params=["emu:tf32", "emu:tf32:descending"])
@@ -44,6 +46,6 @@ def device(request):
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_against_the_reference(case, device):
     (want,) = REFERENCES[type(case.prim)](case.prim, case.inputs, case.outputs, lambda dim: dim)
-    (got,) = run_prim(case.prim, case.inputs, case.outputs, device=device)
+    (got,) = case.run(device)
     np.testing.assert_allclose(got, want, **tolerance(case.what, "float32"))
     assert np.abs(got - want).max() > 1e-6  # it is rounded: the tensor cores' kernel did it

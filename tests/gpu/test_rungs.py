@@ -9,7 +9,7 @@ from tests.products import ACTIVATIONS, check_product, model, random
 from tests.tolerance import assert_network_output
 
 SHAPES = [(256, 512, 1024), (1, 3, 2), (7, 33, 65), (128, 768, 3072)]
-RUNGS = ["", "cublaslt", "cublaslt + region", "kernel"]
+RUNGS = ["", "cublaslt", "cublaslt + region", "tensor cores", "gemv", "kernel"]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -21,6 +21,22 @@ def test_products(gpu, dtype, rung, name, m, k, n):
     if rung == "cublaslt" or (rung.startswith("cublaslt") and name != "none"):
         assert used.startswith("cublaslt")
     assert rung != "kernel" or not used.startswith("cublaslt")
+    takes = {"tensor cores": dtype == "float16", "gemv": m <= 16}  # TF32 is off
+    assert not takes.get(rung) or used == rung
+
+
+@pytest.mark.parametrize("rung", ["tensor cores", "gemv"])
+def test_a_product_of_many_batches(gpu, rung):
+    """More of them than a grid has blocks along y or z."""
+    x, w = random(70_000, 2, 16, seed=1), random(70_000, 16, 8, seed=2)
+    made = model([helper.make_node("MatMul", ["x", "w"], ["y"])],
+                 {"x": list(x.shape), "w": list(w.shape)}, {}, "float16")
+    feeds = {"x": x.astype("float16"), "w": w.astype("float16")}
+    with rlx.load(made, device=gpu, force=rung) as session:
+        found = session.run(feeds)["y"]
+        assert session.explain()[0]["rung"] == rung
+    truth = feeds["x"].astype(np.float64) @ feeds["w"].astype(np.float64)
+    assert_network_output(found, truth, "float16", "y")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])

@@ -12,11 +12,11 @@ DEVICE = _core.make_device("cpu")
 
 
 def run_prim(prim, inputs, outputs, threads: int = 1, in_place: bool = False,
-             device=None) -> list[np.ndarray]:
+             device=None, rung: str = "") -> list[np.ndarray]:
     """The outputs of `prim`; `outputs` are TensorTypes, and None stands for what is absent.
 
     in_place copies input 0 first, so that the plan may let the primitive overwrite it. The device
-    is the CPU unless another is given.
+    is the CPU unless another is given. A `rung` is insisted on, and must be the one that ran.
     """
     inputs = [None if x is None else np.asarray(x) for x in inputs]
     graph = Graph()
@@ -35,8 +35,11 @@ def run_prim(prim, inputs, outputs, threads: int = 1, in_place: bool = False,
             for k, t in enumerate(outputs)]
     graph.nodes.append(Node(prim, values, made, Origin("node", type(prim).__name__)))
     graph.outputs = [v for v in made if v is not None]
-    executable = _core.Executable(emit(graph), device or DEVICE, threads=threads, check_memory=True)
+    executable = _core.Executable(emit(graph), device or DEVICE, threads=threads, check_memory=True,
+                                  force=rung)
     results = executable.run(feeds)
+    if rung:
+        assert executable.explain()[-1]["rung"] == rung, executable.explain()[-1]
     return [results[v.name] for v in graph.outputs]
 
 

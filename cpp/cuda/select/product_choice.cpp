@@ -1,0 +1,192 @@
+// Expected times of products. Only their order matters: the constants are rounded figures of
+// Hopper, other cards scale by their multiprocessors.
+#include "cuda/select/product_choice.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace rlx::cuda {
+namespace {
+
+constexpr double clock = 1700;       // cycles of a microsecond
+constexpr double launch_us = 1.0;    // of one more kernel in a recorded graph
+constexpr int64_t gemv_rows = 16, gemv_threads = 256;
+constexpr double sms_memory = 19e3;  // bytes of a microsecond for each multiprocessor, of memory
+constexpr double sms_cache = 45e3;   // and of the second-level cache
+
+constexpr TileForm forms[] = {{128, 128, 64, 32, 64, 4}, {128, 64, 32, 32, 64, 4},
+                              {64, 64, 32, 32, 128, 4},  {32, 64, 16, 32, 128, 4},
+                              {16, 64, 16, 16, 128, 4}};
+
+int chunk_of(int64_t run, int64_t line, const Dims& batch, size_t size) {
+  for (int bytes = 16; bytes > int(size); bytes /= 2) {
+    const int64_t chunk = bytes / int(size);
+    bool fits = run % chunk == 0 && line % chunk == 0;
+    for (int64_t stride : batch) fits = fits && stride % chunk == 0;
+    if (fits) return int(chunk);
+  }
+  return 1;
+}
+
+double bytes_of(const ProductShape& s) {
+  return double(s.batches) * (double(s.m) * double(s.k) * double(size_of(s.a)) +
+                              double(s.k) * double(s.n) * double(size_of(s.b))) +
+         double(s.result_bytes);
+}
+
+double memory_us(const ProductShape& s, const DeviceInfo& card) {
+  return bytes_of(s) / (sms_memory * card.multiprocessors);
+}
+
+// Of writing the sums of each part and adding them.
+double join_us(const ProductShape& s, int64_t splits, const DeviceInfo& card) {
+  if (splits == 1) return 0;
+  const double sums = double(splits * s.batches) * double(s.m) * double(s.n) * 4;
+  return launch_us + 0.5 + 2 * sums / (sms_cache * card.multiprocessors);
+}
+
+// Multiplications and additions of a multiprocessor in a cycle.
+double tensor_rate(const ProductShape& s, const DeviceInfo& card) {
+  const double half = card.capability >= 90 ? 1150 : 850;
+  return s.a == DType::float32 ? half / 2 : half;
+}
+
+// Parts of k that keep all multiprocessors busy, each a multiple of `unit`.
+template <class Cost>
+void split(ProductChoice& best, const ProductShape& s, int64_t unit, const Cost& cost) {
+  for (int64_t splits = 1; splits <= 64 && (splits == 1 || s.k / splits >= 2 * unit);
+       splits *= 2) {
+    const int64_t part = ceil_div(ceil_div(s.k, splits), unit) * unit;
+    const int64_t parts = ceil_div(s.k, part);
+    const double us = cost(parts, part);
+    if (us < best.microseconds) {
+      best.microseconds = us;
+      best.splits = parts;
+      best.k_part = part;
+    }
+  }
+}
+
+ProductChoice tensor_cores(const ProductShape& s, const DeviceInfo& card) {
+  ProductChoice best;
+  best.microseconds = std::numeric_limits<double>::infinity();
+  const int64_t size = int64_t(size_of(s.a));
+  for (const TileForm& f : forms) {
+    ProductChoice made = best;
+    const int64_t tiles = ceil_div(s.m, f.m) * ceil_div(s.n, f.n) * s.batches;
+    const int64_t unit = f.slice / size;
+    const double work = std::max(double(f.m * f.n) * double(unit) / tensor_rate(s, card),
+                                 double(f.m + f.n) * f.slice / 40.0);
+    const double resident = std::max(1.0, std::floor(double(card.shared_per_block) /
+                                                     (double(f.m + f.n) * f.slice * f.stages)));
+    split(made, s, unit, [&](int64_t parts, int64_t part) {
+      const double waves = double(ceil_div(tiles * parts, card.multiprocessors));
+      const double turns = std::ceil(waves / resident);
+      // A slice takes the time of its products, or of the way to memory where few are under way.
+      const double slice = std::max(waves * work, turns * 750 / (f.stages - 1));
+      const double cycles = double(part / unit) * slice + turns * 1500 + waves * f.m * f.n / 16;
+      return std::max(launch_us + cycles / clock, launch_us + memory_us(s, card)) +
+             join_us(s, parts, card);
+    });
+    if (made.microseconds < best.microseconds) best = made, best.tile = f;
+  }
+  best.rung = ProductRung::tensor_cores;
+  return best;
+}
+
+ProductChoice gemv(const ProductShape& s, const DeviceInfo& card) {
+  ProductChoice best;
+  best.microseconds = std::numeric_limits<double>::infinity();
+  const int64_t chunk = s.b_chunk(), size = int64_t(size_of(s.b));
+  const int64_t lanes = std::min<int64_t>(32, 128 / (chunk * size));
+  const int64_t columns = s.b_along_k() ? 32 : lanes * chunk;
+  const int64_t unit = s.b_along_k() ? 32 * chunk : gemv_threads / lanes;
+  const int64_t blocks = ceil_div(s.n, columns) * s.batches;
+  const double narrow = chunk * size >= 8 ? 1.0 : 3.0;  // loads of less than 8 bytes
+  const double rows = double(std::bit_ceil(uint64_t(s.m)));
+  const double sums = rows * double(s.n) * double(s.k) * double(s.batches) /
+                      (card.multiprocessors * 60.0 * clock);
+  split(best, s, unit, [&](int64_t parts, int64_t) {
+    const double busy = std::min(1.0, double(blocks * parts) / (1.5 * card.multiprocessors));
+    return launch_us + 0.7 + std::max(sums, narrow * memory_us(s, card)) / busy +
+           join_us(s, parts, card);
+  });
+  best.rung = ProductRung::gemv;
+  return best;
+}
+
+ProductChoice tiled(const ProductShape& s, const DeviceInfo& card) {
+  ProductChoice made;
+  const int64_t tiles = ceil_div(s.m, 64) * ceil_div(s.n, 64) * s.batches;
+  const double waves = double(ceil_div(tiles, 2 * card.multiprocessors));
+  made.microseconds = launch_us + waves * double(ceil_div(s.k, 16)) * 2600 / clock;
+  return made;
+}
+
+}  // namespace
+
+std::span<const TileForm> tile_forms() { return forms; }
+
+int ProductShape::a_chunk() const {
+  return a_along_k() ? chunk_of(k, a_row, a_batch, size_of(a))
+                     : chunk_of(m, a_column, a_batch, size_of(a));
+}
+int ProductShape::b_chunk() const {
+  return b_along_k() ? chunk_of(k, b_column, b_batch, size_of(b))
+                     : chunk_of(n, b_row, b_batch, size_of(b));
+}
+
+std::string tensor_cores_refusal(const ProductShape& s, const DeviceInfo& card) {
+  const bool half = s.a == DType::float16 || s.a == DType::bfloat16;
+  if (s.zero_points) return "zero points";
+  if (s.a != s.b || (!half && s.a != DType::float32) || s.accumulate != DType::float32) {
+    return "tensor cores take no such types";
+  }
+  if (!half && !s.tf32) return "float32 without TF32";
+  if (card.capability < 80) return "the card has no such tensor cores";
+  const bool dense = (s.a_along_k() || s.a_row == 1) && (s.b_along_k() || s.b_column == 1);
+  return dense && s.k > 0 ? "" : "strided or empty operands";
+}
+
+std::string gemv_refusal(const ProductShape& s) {
+  const auto takes = [](DType t) {
+    return t == DType::float32 || t == DType::float16 || t == DType::bfloat16;
+  };
+  if (s.zero_points || !takes(s.a) || !takes(s.b) || s.accumulate != DType::float32) {
+    return "gemv takes no such types";
+  }
+  if (s.m > gemv_rows) return "more rows than gemv takes";
+  return s.k > 0 && (s.b_along_k() || s.b_column == 1) ? "" : "strided or empty operands";
+}
+
+ProductChoice choose_product(const ProductShape& shape, const DeviceInfo& card,
+                             std::string_view force) {
+  const std::string no_cores = tensor_cores_refusal(shape, card), no_gemv = gemv_refusal(shape);
+  ProductChoice best = tiled(shape, card);
+  const auto offer = [&](std::string_view name, const std::string& refusal, auto make) {
+    if (!refusal.empty() || force == "kernel") return;
+    const ProductChoice made = make(shape, card);
+    const bool asked = force == name;
+    if (asked || (force != "tensor cores" && force != "gemv" &&
+                  made.microseconds < best.microseconds)) {
+      best = made;
+    }
+  };
+  offer("tensor cores", no_cores, tensor_cores);
+  offer("gemv", no_gemv, gemv);
+  const bool forced_away = (force == "tensor cores" && !no_cores.empty()) ||
+                           (force == "gemv" && !no_gemv.empty());
+  if (forced_away) return choose_product(shape, card, "");
+  if (best.rung == ProductRung::tiled) {
+    best.reason = no_cores.empty() ? "takes every type and layout" : no_cores;
+  } else if (best.rung == ProductRung::gemv) {
+    best.reason = "few rows: as fast as B is read";
+  } else {
+    best.reason = "tiles of " + std::to_string(best.tile.m) + " x " + std::to_string(best.tile.n);
+  }
+  if (best.splits > 1) best.reason += ", k in " + std::to_string(best.splits) + " parts";
+  return best;
+}
+
+}  // namespace rlx::cuda

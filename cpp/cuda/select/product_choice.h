@@ -1,0 +1,55 @@
+// Which of our own kernels does a product, and how: by what each is expected to take.
+#pragma once
+
+#include <span>
+
+#include "cuda/select/parts.h"
+
+namespace rlx::cuda {
+
+// A product as our kernels see it. A batch that shares B is more rows.
+struct ProductShape {
+  DType a = DType::none, b = DType::none, accumulate = DType::none;
+  bool zero_points = false, tf32 = false;
+  int64_t m = 0, n = 0, k = 0, batches = 1;
+  int64_t a_row = 0, a_column = 0, b_row = 0, b_column = 0;
+  Dims batch, a_batch, b_batch;
+  int64_t result_bytes = 0;  // what is written, and read by the Region behind it
+
+  bool a_along_k() const { return a_column == 1; }
+  bool b_along_k() const { return b_row == 1; }
+  // How many neighbours lie together wherever a run of them begins: 16 bytes at most.
+  int a_chunk() const;
+  int b_chunk() const;
+};
+
+ProductShape product_shape(const MatMul& prim, const SelectRequest& request, const Tools& tools);
+
+// What a block of the tensor cores' kernel takes; bytes of a slice of k.
+struct TileForm {
+  int m, n, warp_m, warp_n, slice, stages;
+  int threads() const { return m / warp_m * (n / warp_n) * 32; }
+};
+std::span<const TileForm> tile_forms();
+
+enum class ProductRung : uint8_t { tensor_cores, gemv, tiled };
+
+struct ProductChoice {
+  ProductRung rung = ProductRung::tiled;
+  double microseconds = 0;  // expected
+  TileForm tile{};          // of tensor cores
+  int64_t splits = 1, k_part = 0;
+  std::string reason;       // why not a faster kind, or how k is split
+};
+
+// Why a kernel cannot be asked; empty when it can.
+std::string tensor_cores_refusal(const ProductShape& shape, const DeviceInfo& card);
+std::string gemv_refusal(const ProductShape& shape);
+// The best of our kernels; `force` names one that is taken if it can be asked.
+ProductChoice choose_product(const ProductShape& shape, const DeviceInfo& card,
+                             std::string_view force);
+// The steps of a choice other than the tiled kernel.
+Selection chosen_product(const ProductChoice& choice, const ProductShape& shape,
+                         const MatMul& prim, const SelectRequest& request, const Tools& tools);
+
+}  // namespace rlx::cuda
