@@ -40,7 +40,7 @@ void fill(const Attention& prim, const SelectRequest& request, params::Attention
 }
 
 RegionSource score_source(const Region& score, const SelectRequest& request,
-                          const params::Attention& p) {
+                          const params::Attention& p, int vector_limit) {
   std::vector<TensorDesc> inputs(1);
   inputs[0].dtype = DType::float32;
   inputs[0].shape = {p.batch, p.heads, p.queries, p.keys};
@@ -51,14 +51,17 @@ RegionSource score_source(const Region& score, const SelectRequest& request,
   spec.inputs = inputs;
   spec.given = DType::float32;
   spec.name = "score";
-  spec.vector_limit = 1;
+  spec.vector_limit = vector_limit;
   return region_source(spec);
 }
 
 void add_score(const Attention& prim, const SelectRequest& request,
-               LaunchBuilder<params::Attention>& launch, KernelSpec& kernel) {
+               LaunchBuilder<params::Attention>& launch, KernelSpec& kernel,
+               int vector_limit = 1) {
   if (!prim.score) return;
-  const RegionSource score = score_source(*prim.score, request, launch.params);
+  const RegionSource score = score_source(*prim.score, request, launch.params, vector_limit);
+  kernel.defines.push_back(define("RLX_SCORE_VECTOR",
+                                  fitting_vector(score.vector, launch.params.keys)));
   bind_region(launch, launch.params.score, score,
               [](int load) { return Source::operand(2 + size_t(load)); });
   kernel.generated.push_back({"generated/score.h", score.text});
@@ -100,6 +103,45 @@ std::string mma_refusal(const params::Attention& p, DType dtype, const Tools& to
   return dtype != DType::float32 && aligned_elements(p, 2) == 1 ? "odd head dims or strides" : "";
 }
 
+// Warps of a block of the tensor cores' kernel: `rows` times 16 rows, each shared by `ways` warps.
+struct MmaForm {
+  int rows, ways, tile;
+};
+
+// Few blocks leave multiprocessors idle: then blocks are smaller, and more warps share their rows.
+MmaForm mma_form(const params::Attention& p, size_t size, const DeviceInfo& card) {
+  const int64_t heads = p.batch * p.heads, few = card.multiprocessors;
+  const int columns = int(ceil_div(p.depth, 16) * 16 + ceil_div(p.value_depth, 16) * 16);
+  MmaForm form{4, 1, size == 4 && columns > 128 ? 32 : 64};  // two tiles fit in 96 KiB
+  if (heads * ceil_div(p.queries, 64) < 3 * few) form.ways = 2;
+  if (heads * ceil_div(p.queries, 64) < few) form.rows = 2, form.ways = 4;
+  if (heads * ceil_div(p.queries, 32) < few) form.rows = 1;
+  form.ways = std::min(form.ways, form.tile / 16);
+  return form;
+}
+
+Selection mma_attention(const Attention& prim, const SelectRequest& request, const Tools& tools,
+                        LaunchBuilder<params::Attention>& launch, KernelSpec kernel) {
+  const params::Attention& p = launch.params;
+  const int size = int(size_of(request.inputs[0].dtype));
+  const int depth = int(ceil_div(p.depth, 16) * 16), width = int(ceil_div(p.value_depth, 16) * 16);
+  const MmaForm form = mma_form(p, size_t(size), tools.driver.info());
+  kernel.file = "kernels/attention_mma.cu";
+  kernel.entry = "attention_mma";
+  for (const auto& [name, value] : {std::pair{"RLX_DEPTH", depth}, {"RLX_VALUE_DEPTH", width},
+                                    {"RLX_CHUNK", aligned_elements(p, size_t(size))},
+                                    {"RLX_ROW_WARPS", form.rows}, {"RLX_WAYS", form.ways},
+                                    {"RLX_TILE", form.tile}}) {
+    kernel.defines.push_back(define(name, value));
+  }
+  add_score(prim, request, launch, kernel, 2);
+  const int tiles = 2 * form.tile * (depth + width + 32 / size) * size;
+  const int joined = (form.ways - 1) * (width / 2 + 4) * form.rows * 32 * 4;
+  const LaunchShape shape = blocks_of(p.batch * p.heads * ceil_div(p.queries, form.rows * 16),
+                                      form.rows * form.ways * 32, size_t(std::max(tiles, joined)));
+  return one_step("tensor core attention", launch.finish(tools.jit.get(kernel), shape));
+}
+
 }  // namespace
 
 Selection select_attention_kernel(const Attention& prim, const SelectRequest& request,
@@ -117,8 +159,11 @@ Selection select_attention_kernel(const Attention& prim, const SelectRequest& re
   launch.bind(p.v, Source::operand(2));
   launch.bind(p.y, Source::operand(request.inputs.size()));
   const std::string refusal = mma_refusal(p, dtype, tools);
-  const bool mma = refusal.empty() && request.force != "tiled attention";
-  const int lanes = request.force == "tiled attention" ? 0 : decode_lanes(p, size_of(dtype));
+  const std::string_view force = request.force;
+  const bool tiled = force == "tiled attention" || force == "kernel";
+  const bool mma = refusal.empty() && !tiled;
+  const int lanes = tiled || (mma && force == "tensor core attention")
+                        ? 0 : decode_lanes(p, size_of(dtype));
   const int slice = p.value_depth <= 32 ? 32 : p.value_depth <= 64 ? 64 : 128;
   KernelSpec kernel{"kernels/attention.cu", "attention",
                     {define("RLX_T", storage_name(dtype)), define("RLX_CAUSAL", prim.causal),
@@ -133,19 +178,12 @@ Selection select_attention_kernel(const Attention& prim, const SelectRequest& re
     const LaunchShape shape = blocks_of(p.batch * p.heads * p.queries, 256);
     return one_step("decode attention", launch.finish(tools.jit.get(kernel), shape));
   }
-  if (mma) {
-    kernel.file = "kernels/attention_mma.cu";
-    kernel.entry = "attention_mma";
-    kernel.defines.push_back(define("RLX_DEPTH", ceil_div(p.depth, 16) * 16));
-    kernel.defines.push_back(define("RLX_VALUE_DEPTH", ceil_div(p.value_depth, 16) * 16));
-    kernel.defines.push_back(define("RLX_CHUNK", aligned_elements(p, size_of(dtype))));
-  } else {
-    kernel.defines.push_back(define("RLX_VALUE_SLICE", slice));
-  }
+  if (mma) return mma_attention(prim, request, tools, launch, kernel);
+  kernel.defines.push_back(define("RLX_VALUE_SLICE", slice));
   add_score(prim, request, launch, kernel);
-  const int64_t blocks = p.batch * p.heads * ceil_div(p.queries, mma ? 64 : 16) *
-                         (mma ? 1 : ceil_div(p.value_depth, slice));
-  Selection selection = one_step(mma ? "tensor core attention" : "tiled attention",
+  const int64_t blocks = p.batch * p.heads * ceil_div(p.queries, 16) *
+                         ceil_div(p.value_depth, slice);
+  Selection selection = one_step("tiled attention",
                                  launch.finish(tools.jit.get(kernel), blocks_of(blocks, 128)));
   selection.reason = refusal;
   return selection;
