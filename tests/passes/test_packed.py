@@ -134,3 +134,21 @@ def test_the_bytes_stay_packed_on_a_gpu():
 
 def test_a_type_of_ml_dtypes_is_stored_as_onnx_does():
     assert stored(TensorProto.FLOAT4E2M1, (2,)).dtype == ml_dtypes.float4_e2m1fn
+
+
+@pytest.mark.parametrize("device", ["cpu", "emu"])
+@pytest.mark.parametrize("name", ["w", "s"])
+def test_updated_weights(device, name):
+    """Scales may change and codes stay: what was made of both is made again."""
+    if device == "emu":
+        emulated("emu")
+    arrays = {"w": stored(TensorProto.INT8, (N, K)), "s": scales(N)}
+    nodes = [node("DequantizeLinear", "w s", "v", axis=0), node("Gemm", "x v", "y", transB=1)]
+    x = RNG.standard_normal((1, K)).astype(np.float32)
+    with rlx.load(model_of(nodes, arrays), device=device) as session:
+        session.run({"x": x})
+        arrays |= {name: stored(TensorProto.INT8, (N, K)) if name == "w" else scales(N) * 2}
+        session.update_weights({name: arrays[name]})
+        real = arrays["w"].astype(float) * arrays["s"][:, None]
+        np.testing.assert_allclose(session.run({"x": x})["y"], x @ real.T,
+                                   **tolerance("rounded", "float32"))

@@ -162,7 +162,7 @@ std::string prepare(GroupedBody& body, const MatMul& prim, const SelectRequest& 
     }
     if (quantised_constant(request)) {
       body.way = Way::packed;
-      pack(body, request, *b.constant, "dequantised groups ", true, {s.k, true});
+      pack(body, request, *b.constant, quantised_source(request) + "groups ", true, {s.k, true});
       return "many rows: weights dequantised once";
     }
     body.way = Way::dequantised;

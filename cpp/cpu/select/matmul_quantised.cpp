@@ -53,8 +53,8 @@ class FloatPacks final : public PackCache {
       fill(to);
       floats.data = nullptr;
     };
-    return inner_.get(*request_.inputs[weights].constant, "dequantised " + format, bytes,
-                      fill_floats);
+    return inner_.get(*request_.inputs[weights].constant, quantised_source(request_) + format,
+                      bytes, fill_floats);
   }
   Constant floats;  // stands for b
   bool used = false;
@@ -201,6 +201,12 @@ bool quantised_constant(const SelectRequest& request) {
     return request.inputs[i].dtype == DType::none || request.inputs[i].constant;
   };
   return ready(weights) && ready(zeros) && ready(scales);
+}
+
+std::string quantised_source(const SelectRequest& request) {
+  const Constant* zero = request.inputs[zeros].constant;
+  return "dequantised by " + request.inputs[scales].constant->source + " " +
+         (zero ? zero->source : "") + " ";
 }
 
 Quantised with_constants(Quantised q, const SelectRequest& request) {

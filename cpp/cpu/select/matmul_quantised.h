@@ -1,6 +1,8 @@
 // Products by quantised weights and by the weights of each row's group, while select makes them.
 #pragma once
 
+#include <string>
+
 #include "backend.h"
 #include "cpu/kernels/quantised.h"
 
@@ -13,6 +15,8 @@ Quantised with_operands(Quantised q, void* const* operands);
 
 // Whether b, its scales and its zero points are all constant; then they can be packed once.
 bool quantised_constant(const SelectRequest& request);
+// Names the scales and zero points that floats were made with; they may be updated by themselves.
+std::string quantised_source(const SelectRequest& request);
 Quantised with_constants(Quantised q, const SelectRequest& request);
 
 // How far apart the codes and scales of several matrices are: bytes, and scales.
