@@ -48,23 +48,20 @@ template <class From> RLX_FN unsigned cast_to(Stored type, From x) {
   }
 }
 
-// f of the arguments where it takes their type; the host asks for nothing else.
-template <int arity, class T, class F> RLX_FN unsigned called(F f, T a, T b) {
-  if constexpr (arity == 1) {
-    if constexpr (requires { f(a); }) return bits_of(f(a));
-  } else if constexpr (arity == 2) {
-    if constexpr (requires { f(a, b); }) return bits_of(f(a, b));
-  }
-  return 0;
-}
-
+// The function where it takes such arguments; the host asks for nothing else. No lambdas: NVRTC
+// takes a generic one for a function of the host.
 template <class T> RLX_FN unsigned scalar_of(int op, T a, T b) {
   int row = 0;
-#define RLX_ROW(identifier, name, arity)                                                   \
-  if (op == row++) {                                                                       \
-    return called<arity>(                                                                  \
-        [](auto... x) -> decltype(scalar::identifier(x...)) { return scalar::identifier(x...); }, \
-        a, b);                                                                             \
+#define RLX_ROW(identifier, name, arity)                                                        \
+  if (op == row++) {                                                                            \
+    if constexpr (arity == 1) {                                                                 \
+      if constexpr (requires { scalar::identifier(a); }) return bits_of(scalar::identifier(a)); \
+    } else if constexpr (arity == 2) {                                                          \
+      if constexpr (requires { scalar::identifier(a, b); }) {                                   \
+        return bits_of(scalar::identifier(a, b));                                               \
+      }                                                                                         \
+    }                                                                                           \
+    return 0;                                                                                   \
   }
   RLX_SCALAR_OPS(RLX_ROW)
 #undef RLX_ROW

@@ -1,9 +1,11 @@
 """The widen pass: between convolutions of halves values are float32, at every border half."""
 
 import numpy as np
+import onnx
 import pytest
 from ml_dtypes import bfloat16
 
+import rlx
 from rlx.ir.prims import Conv
 from rlx.ir.types import DType
 from tests.passes.equivalence import check, counts, model_of, node
@@ -47,11 +49,38 @@ def test_other_readers_and_outputs_see_halves():
     assert types(graph) == [(DType.FLOAT32, DType.FLOAT16, DType.FLOAT32)] * 2
 
 
-def test_casts_between_vanish():
-    nodes = [node("Conv", "x w b", "c"), node("Cast", "c", "f", to=1), node("Relu", "f", "r"),
-             node("Cast", "r", "h", to=10), node("Conv", "h w b", "y")]
-    # x to float32, two biases, ReLU, and y back
-    assert counts(run(nodes)) == {"Conv": 2, "Region": 5}
+def test_a_cast_that_the_model_asks_for_rounds():
+    nodes = [node("Conv", "x w b", "c"), node("Mul", "c k", "m"), node("Cast", "m", "f", to=1),
+             node("Cast", "f", "h", to=10), node("Conv", "h w b", "y")]
+    model = model_of(nodes, {"x": list(X.shape)}, ["m", "f", "y"],
+                     {"w": np.full((3, 3, 1, 1), 1.001, np.float16), "b": np.zeros(3, np.float16),
+                      "k": np.float16(1.001)}, opset=22, dtype=np.float16)
+    with rlx.load(model, device="cpu") as session:
+        found = session.run({"x": X.astype(np.float16)})
+    np.testing.assert_array_equal(found["f"], found["m"].astype(np.float32))
+
+
+def test_a_fill_joins_the_chain():
+    half = np.array([0.5], np.float16)
+    nodes = [node("Conv", "x w b", "c"), node("Shape", "c", "s"),
+             node("ConstantOfShape", "s", "z", value=onnx.numpy_helper.from_array(half)),
+             node("Add", "c z", "y")]
+    model = model_of(nodes, {"x": ["n", 3, "h", "w"]}, ["y"],
+                     {"w": np.zeros((3, 3, 1, 1), np.float16), "b": np.zeros(3, np.float16)},
+                     opset=22, dtype=np.float16)
+    with rlx.load(model, device="cpu") as session:
+        found = session.run({"x": X.astype(np.float16)})["y"]
+    np.testing.assert_array_equal(found, np.full(X.shape, 0.5, np.float16))
+
+
+def test_what_is_cast_to_halves_has_other_readers():
+    nodes = [node("Cast", "x", "h", to=10), node("Conv", "h w b", "d"), node("NonZero", "h", "i")]
+    model = model_of(nodes, {"x": list(X.shape)}, ["d", "i"],
+                     {"w": np.zeros((3, 3, 1, 1), np.float16), "b": np.zeros(3, np.float16)},
+                     opset=22)
+    with rlx.load(model, device="cpu") as session:
+        found = session.run({"x": np.full(X.shape, 1e-9, np.float32)})
+    assert found["i"].shape == (4, 0)  # 1e-9 is 0 in float16
 
 
 def test_steps_that_no_convolution_touches_stay():

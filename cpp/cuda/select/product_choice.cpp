@@ -116,14 +116,6 @@ ProductChoice gemv(const ProductShape& s, const DeviceInfo& card) {
   return best;
 }
 
-ProductChoice tiled(const ProductShape& s, const DeviceInfo& card) {
-  ProductChoice made;
-  const int64_t tiles = ceil_div(s.m, 64) * ceil_div(s.n, 64) * s.batches;
-  const double waves = double(ceil_div(tiles, 2 * card.multiprocessors));
-  made.microseconds = launch_us + waves * double(ceil_div(s.k, 16)) * 2600 / clock;
-  return made;
-}
-
 }  // namespace
 
 std::span<const TileForm> tile_forms() { return forms; }
@@ -160,26 +152,17 @@ std::string gemv_refusal(const ProductShape& s) {
   return s.k > 0 && (s.b_along_k() || s.b_column == 1) ? "" : "strided or empty operands";
 }
 
+// Unasked, the kernel that is one for all shapes: which tile is fastest changes with the rows, and
+// a new shape must not compile.
 ProductChoice choose_product(const ProductShape& shape, const DeviceInfo& card,
                              std::string_view force) {
   const std::string no_cores = tensor_cores_refusal(shape, card), no_gemv = gemv_refusal(shape);
-  ProductChoice best = tiled(shape, card);
-  const auto offer = [&](std::string_view name, const std::string& refusal, auto make) {
-    if (!refusal.empty() || force == "kernel") return;
-    const ProductChoice made = make(shape, card);
-    const bool asked = force == name;
-    if (asked || (force != "tensor cores" && force != "gemv" &&
-                  made.microseconds < best.microseconds)) {
-      best = made;
-    }
-  };
-  offer("tensor cores", no_cores, tensor_cores);
-  offer("gemv", no_gemv, gemv);
-  const bool forced_away = (force == "tensor cores" && !no_cores.empty()) ||
-                           (force == "gemv" && !no_gemv.empty());
-  if (forced_away) return choose_product(shape, card, "");
+  ProductChoice best;
+  if (force == "tensor cores" && no_cores.empty()) best = tensor_cores(shape, card);
+  if (force == "gemv" && no_gemv.empty()) best = gemv(shape, card);
   if (best.rung == ProductRung::tiled) {
-    best.reason = no_cores.empty() ? "takes every type and layout" : no_cores;
+    best.reason = force == "tensor cores" ? no_cores : force == "gemv" ? no_gemv : "";
+    if (best.reason.empty()) best.reason = "takes every type, layout and shape";
   } else if (best.rung == ProductRung::gemv) {
     best.reason = "few rows: as fast as B is read";
   } else {

@@ -45,7 +45,7 @@ struct ProductChoice {
 // Why a kernel cannot be asked; empty when it can.
 std::string tensor_cores_refusal(const ProductShape& shape, const DeviceInfo& card);
 std::string gemv_refusal(const ProductShape& shape);
-// The best of our kernels; `force` names one that is taken if it can be asked.
+// The kernel that `force` names where it can be asked, else the tiled one.
 ProductChoice choose_product(const ProductShape& shape, const DeviceInfo& card,
                              std::string_view force);
 // The steps of a choice other than the tiled kernel.

@@ -16,7 +16,7 @@ from rlx.ir.prims import (
 )
 from rlx.ir.types import DType, TensorType
 from rlx.passes.children import for_each_graph
-from rlx.passes.match import symbol_values, unary
+from rlx.passes.match import symbol_values
 
 HALVES = (DType.FLOAT16, DType.BFLOAT16)
 # What has the same meaning in a wider type.
@@ -29,22 +29,28 @@ def widen(graph: Graph) -> Graph:
     return graph
 
 
+def _is_floating(node: Node) -> bool:
+    """Whether a step means the same in a wider type. One that casts does not: the model asks for
+    the rounding."""
+    if isinstance(node.prim, Region):
+        return all(op.op != "cast" for op in node.prim.ops)
+    return isinstance(node.prim, FLOATING)
+
+
 class _Widen:
     def __init__(self, graph: Graph):
         self.graph = graph
         self.kept = symbol_values(graph, ("element",))
-        self.named = symbol_values(graph) | {v.id for v in graph.outputs}
         self.root: dict[int, int] = {}       # the union of values that steps connect
         self.chosen: dict[int, DType] = {}   # values that become float32 -> their half type
         self.wide: dict[int, Value] = {}     # halves from elsewhere -> their float32 form
         self.narrow: dict[int, Value] = {}   # chosen values -> their half form for other readers
-        self.same: dict[int, Value] = {}     # results of casts to what their operand is now
         self.nodes: list[Node] = []
 
     def run(self) -> None:
         free: dict[int, DType] = {}
         for node in self.graph.nodes:
-            if isinstance(node.prim, FLOATING):
+            if _is_floating(node):
                 connected = [v for v in (*node.inputs, *node.outputs) if self.is_free(v)]
                 for v in connected:
                     self.root[self.find(v.id)] = self.find(connected[0].id)
@@ -61,7 +67,7 @@ class _Widen:
     def is_free(self, v: Value | None) -> bool:
         """Whether v is a half tensor that a floating step computes."""
         return (v is not None and v.producer is not None and v.id not in self.kept
-                and isinstance(v.producer.prim, FLOATING) and v.dtype in HALVES)
+                and _is_floating(v.producer) and v.dtype in HALVES)
 
     def find(self, v: int) -> int:
         self.root.setdefault(v, v)
@@ -70,7 +76,7 @@ class _Widen:
         return v
 
     def rewrite(self, node: Node) -> None:
-        if not isinstance(node.prim, FLOATING) or not any(
+        if not _is_floating(node) or not any(
                 v is not None and v.id in self.chosen for v in (*node.inputs, *node.outputs)):
             node.inputs = [self.as_stated(v) for v in node.inputs]
             self.nodes.append(node)
@@ -78,7 +84,7 @@ class _Widen:
         # Constant weights are widened when they are packed.
         weights = node.inputs[1] if isinstance(node.prim, (Conv, MatMul)) else None
         node.inputs = [v if v is not None and v is weights and v.is_const
-                       else self.as_float(v and self.same.get(v.id, v), node)
+                       else self.as_float(v, node)
                        for v in node.inputs]
         for v in node.outputs:
             if v is not None and v.id in self.chosen:
@@ -87,11 +93,7 @@ class _Widen:
             node.prim = replace(node.prim, ops=tuple(
                 replace(op, dtype=DType.FLOAT32) if op.dtype in HALVES else op
                 for op in node.prim.ops))
-        x, y = node.inputs[0], node.outputs[0]
-        if unary(y, "cast") is x and x.type == y.type and y.id not in self.named:
-            self.same[y.id] = x
-        else:
-            self.nodes.append(node)
+        self.nodes.append(node)
 
     def as_float(self, v: Value | None, reader: Node) -> Value | None:
         """What a widened step reads for v."""
@@ -108,7 +110,7 @@ class _Widen:
     def as_stated(self, v: Value | None) -> Value | None:
         """What any other step, or the caller, reads for v: the type that the model gives it."""
         if v is None or v.id not in self.chosen:
-            return v and self.same.get(v.id, v)
+            return v
         if v.id not in self.narrow:
             self.narrow[v.id] = self.cast(v, self.chosen[v.id], v.producer)
         return self.narrow[v.id]
