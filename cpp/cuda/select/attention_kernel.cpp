@@ -108,16 +108,11 @@ struct MmaForm {
   int rows, ways, tile;
 };
 
-// Few blocks leave multiprocessors idle: then blocks are smaller, and more warps share their rows.
-MmaForm mma_form(const params::Attention& p, size_t size, const DeviceInfo& card) {
-  const int64_t heads = p.batch * p.heads, few = card.multiprocessors;
+// One for all lengths and batches: a new shape compiles nothing. 32 rows a block give 12 heads of
+// 512 queries 192 blocks, more than a card has multiprocessors.
+MmaForm mma_form(const params::Attention& p, size_t size) {
   const int columns = int(ceil_div(p.depth, 16) * 16 + ceil_div(p.value_depth, 16) * 16);
-  MmaForm form{4, 1, size == 4 && columns > 128 ? 32 : 64};  // two tiles fit in 96 KiB
-  if (heads * ceil_div(p.queries, 64) < 3 * few) form.ways = 2;
-  if (heads * ceil_div(p.queries, 64) < few) form.rows = 2, form.ways = 4;
-  if (heads * ceil_div(p.queries, 32) < few) form.rows = 1;
-  form.ways = std::min(form.ways, form.tile / 16);
-  return form;
+  return {2, 2, size == 4 && columns > 128 ? 32 : 64};  // two tiles fit in 96 KiB
 }
 
 Selection mma_attention(const Attention& prim, const SelectRequest& request, const Tools& tools,
@@ -125,7 +120,7 @@ Selection mma_attention(const Attention& prim, const SelectRequest& request, con
   const params::Attention& p = launch.params;
   const int size = int(size_of(request.inputs[0].dtype));
   const int depth = int(ceil_div(p.depth, 16) * 16), width = int(ceil_div(p.value_depth, 16) * 16);
-  const MmaForm form = mma_form(p, size_t(size), tools.driver.info());
+  const MmaForm form = mma_form(p, size_t(size));
   kernel.file = "kernels/attention_mma.cu";
   kernel.entry = "attention_mma";
   for (const auto& [name, value] : {std::pair{"RLX_DEPTH", depth}, {"RLX_VALUE_DEPTH", width},
