@@ -44,8 +44,12 @@ def run(model: Any, inputs: Any, *, out: dict[str, np.ndarray] | None = None,
 
 
 def _session(key: tuple, model: Any, options: dict[str, Any]) -> Session:
-    key = (*key, tuple(sorted((k, tuple(v) if isinstance(v, list) else v)
-                              for k, v in options.items())))
+    key = (*key, tuple((k, type(v), tuple(v) if isinstance(v, list) else v)
+                       for k, v in sorted(options.items())))
+    try:
+        hash(key)
+    except TypeError:
+        return Session(model, **options)  # which says what is wrong with the option
     with _lock:
         found = _sessions.get(key)
         if found is not None:

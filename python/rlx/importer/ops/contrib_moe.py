@@ -124,6 +124,7 @@ def moe(b, x, router, fc1, bias1=None, fc2=None, bias2=None, fc3=None, bias3=Non
         swiglu_limit_after_activation: int = 0, use_sparse_mixer: int = 0):
     """Weights are [experts, N, K]."""
     needed(fc2_experts_weights=fc2)
+    rank_is(router, 2, "router_probs")
     if use_sparse_mixer:
         raise UnsupportedError("experts with use_sparse_mixer")
     activation = _activation(activation_type, activation_alpha, activation_beta, swiglu_limit,
@@ -166,6 +167,8 @@ class _Quantised:
                 raise UnsupportedError("experts of this number of bits", got=self.bits)
             width = _known(held) * 8 // self.bits
             needed(scales=self.scales)
+            if block:
+                rank_is(self.scales, 3, "the scales of blocks")
             scale = self.scales if block else b.reshape(self.scales, (experts, n, 1))
             tile = (block or width, 1)
             zero = self.zero(b, scale)
@@ -177,6 +180,7 @@ class _Quantised:
     def float8(self, b, block: int, k, n) -> tuple[Value, tuple[int, int]]:
         if block:
             needed(scales=self.scales)
+            rank_is(self.scales, 3, "the scales of blocks")
             return self.scales, (block, block)
         needed(global_scale=self.whole)
         return b.reshape(self.whole, (self.whole.shape[0], 1, 1)), (_known(k), _known(n))

@@ -96,6 +96,9 @@ def matmul_n_bits(b, x, packed, scales, zeros=None, g_idx=None, bias=None, *, K:
         raise UnsupportedError("MatMulNBits with the order of groups (g_idx)")
     for name, value in (("K", K), ("N", N), ("block_size", block_size)):
         in_range(name, value, 1)
+    if x.rank == 0 or packed.dtype is not DType.UINT8:
+        raise ModelError("MatMulNBits takes rows A and bytes B", expected="uint8 B, A with dims",
+                         got=f"{packed.dtype.name.lower()} B, A of rank {x.rank}")
     blocks = -(-K // block_size)
     packed = b.reshape(packed, (N, blocks * (block_size * bits // 8)))
     zero = b.const(1 << (bits - 1), DType.UINT8)

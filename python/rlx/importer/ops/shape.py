@@ -87,6 +87,7 @@ def _symbolic_entry(b, x, k: int, d: Expr, allow_zero: bool):
     zero = 0 if allow_zero or k >= x.rank else x.shape[k]
     others = f"reshape-rest:{b.origin.name}:{k}"
     if not b.assume(apply("le", 0, d), others, f"entry {k} of shape is -1"):
+        b.guard(apply("eq", d, -1), f"entry {k} of shape is negative and not -1")
         return -1
     return apply("select", apply("eq", d, 0), zero, d)
 
