@@ -15,9 +15,10 @@
 
 namespace rlx::cpu {
 
-// In front of every packed matrix.
-struct alignas(64) S8Header {
+// In front of every packed matrix, which may begin anywhere; 64 bytes, so that panels stay aligned.
+struct S8Header {
   int32_t bytes = 0;  // whether the layout is that of this file
+  int32_t unused[15] = {};
 };
 
 // A step is 8 rows of B for the columns of a panel: two runs of four rows, each column's four
