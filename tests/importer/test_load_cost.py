@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 import models
 import rlx
 from rlx.importer import registry
-from rlx.ir import graph as ir_graph
+from rlx.ir import slots as ir_slots
 
 WEIGHTS = 24 << 20
 
@@ -53,7 +53,7 @@ def test_numbers_of_a_primitive_are_found_once(monkeypatch):
     builder = models.BUILDERS["bert-base"]
     model = builder.build(0, np.dtype(np.float32), **builder.NARROW)
     asked = []
-    found = ir_graph.numbers_of
-    monkeypatch.setattr(ir_graph, "numbers_of", lambda prim: asked.append(prim) or found(prim))
+    found = ir_slots.numbers_of
+    monkeypatch.setattr(ir_slots, "numbers_of", lambda prim: asked.append(prim) or found(prim))
     rlx.load(model, device="cpu").close()
     assert 0 < len(asked) <= 2 * len(model.graph.node)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from rlx.ir.expr import Expr, Number, Symbol, symbol
-from rlx.ir.slots import numbers_of
 from rlx.ir.types import DType, OptionalType, SequenceType, TensorType, Type
 
 
@@ -84,6 +83,8 @@ class Node:
     def numbers(self) -> list[Expr]:
         """The symbolic numbers in the primitive's fields; kept, since every pass asks for them."""
         if self._numbers[0] is not self.prim:
+            # Loaded with the first model: the primitives would double the time of `import rlx`.
+            from rlx.ir.slots import numbers_of
             self._numbers = self.prim, numbers_of(self.prim)
         return self._numbers[1]
 
