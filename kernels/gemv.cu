@@ -20,13 +20,6 @@ struct Place {  // of a block
   Index batch, split;
 };
 
-RLX_FN Index batch_offset(Index batch, const TileProduct& p, const long long* strides) {
-  Index at = 0;
-#pragma unroll
-  for (int k = 2; k >= 0; --k) at += rlx::split(batch, p.batch[k]) * Index(strides[k]);
-  return at;
-}
-
 template <int columns> RLX_FN Place place_of(const TileProduct& p) {
   const Index blocks = Index(p.n + columns - 1) / columns;
   Index rest = rlx::block_rank();
@@ -70,8 +63,8 @@ extern "C" __global__ void __launch_bounds__(threads) gemv(const TileProduct p) 
   __shared__ float sums[rows * columns];
   const Place at = place_of<columns>(p);
   if (at.batch >= Index(p.batches)) return;
-  const A* a = static_cast<const A*>(p.a) + batch_offset(at.batch, p, p.a_batch);
-  const B* b = static_cast<const B*>(p.b) + batch_offset(at.batch, p, p.b_batch);
+  const A* a = static_cast<const A*>(p.a) + rlx::batch_offset(at.batch, p, p.a_batch);
+  const B* b = static_cast<const B*>(p.b) + rlx::batch_offset(at.batch, p, p.b_batch);
   const long long n0 = at.n + rlx::warp_id() * each;
   float sum[rows][each] = {};
 #pragma unroll 2
@@ -125,10 +118,11 @@ extern "C" __global__ void __launch_bounds__(threads) gemv(const TileProduct p) 
   __shared__ float parts[warps][rows * columns];
   const Place at = place_of<columns>(p);
   if (at.batch >= Index(p.batches)) return;
-  const A* a = static_cast<const A*>(p.a) + batch_offset(at.batch, p, p.a_batch);
+  const A* a = static_cast<const A*>(p.a) + rlx::batch_offset(at.batch, p, p.a_batch);
   const int column = rlx::lane_id() % lanes * chunk;
   const bool inside = at.n + column < p.n;
-  const B* b = static_cast<const B*>(p.b) + batch_offset(at.batch, p, p.b_batch) + at.n + column;
+  const B* b =
+      static_cast<const B*>(p.b) + rlx::batch_offset(at.batch, p, p.b_batch) + at.n + column;
   float sum[rows][chunk] = {};
   for (long long first = at.k + int(threadIdx.x) / lanes; first < at.end; first += ways * ahead) {
     B w[ahead][chunk] = {};

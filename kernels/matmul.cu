@@ -13,13 +13,6 @@ using Index = unsigned long long;
 using Tile = rlx::TileProduct<T>;
 using rlx::params::MatMul;
 
-RLX_FN Index batch_offset(Index batch, const MatMul& p, const long long* strides) {
-  Index at = 0;
-#pragma unroll
-  for (int k = 2; k >= 0; --k) at += rlx::split(batch, p.batch[k]) * Index(strides[k]);
-  return at;
-}
-
 RLX_FN T a_value(const MatMul& p, const A* a, long long m, long long k) {
   if (m >= p.m || k >= p.k) return T(0);
   T x = rlx::convert<T>(rlx::load(a + (m * p.a_row + k * p.a_column)));
@@ -86,8 +79,8 @@ extern "C" __global__ void __launch_bounds__(256) matmul(const MatMul p) {
   const long long m0 = (long long)(block / columns % rows) * Tile::m;
   const long long n0 = (long long)(block % columns) * Tile::n;
   if (batch >= Index(p.batches)) return;
-  const A* a = static_cast<const A*>(p.a) + batch_offset(batch, p, p.a_batch);
-  const B* b = static_cast<const B*>(p.b) + batch_offset(batch, p, p.b_batch);
+  const A* a = static_cast<const A*>(p.a) + rlx::batch_offset(batch, p, p.a_batch);
+  const B* b = static_cast<const B*>(p.b) + rlx::batch_offset(batch, p, p.b_batch);
   Tile tile(int(threadIdx.x));
   for (long long k0 = 0; k0 < p.k; k0 += Tile::k) {
     load_slices(p, a, b, m0, n0, k0, slices);

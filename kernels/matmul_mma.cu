@@ -20,13 +20,6 @@ struct Place {  // of a block
   Index batch, split;
 };
 
-RLX_FN Index batch_offset(Index batch, const TileProduct& p, const long long* strides) {
-  Index at = 0;
-#pragma unroll
-  for (int k = 2; k >= 0; --k) at += rlx::split(batch, p.batch[k]) * Index(strides[k]);
-  return at;
-}
-
 // Neighbouring blocks share columns of B, and 8 rows of tiles the columns of A.
 RLX_FN Place place_of(const TileProduct& p) {
   constexpr long long high = 8;
@@ -93,8 +86,8 @@ extern "C" __global__ void __launch_bounds__(Tile::threads) matmul_mma(const Til
   RLX_DYNAMIC_SHARED(shared);
   const Place at = place_of(p);
   if (at.batch >= Index(p.batches)) return;
-  const S* a = static_cast<const S*>(p.a) + batch_offset(at.batch, p, p.a_batch);
-  const S* b = static_cast<const S*>(p.b) + batch_offset(at.batch, p, p.b_batch);
+  const S* a = static_cast<const S*>(p.a) + rlx::batch_offset(at.batch, p, p.a_batch);
+  const S* b = static_cast<const S*>(p.b) + rlx::batch_offset(at.batch, p, p.b_batch);
   Tile tile;
   const int slices = at.k < at.end ? int((at.end - at.k + Tile::k - 1) / Tile::k) : 0;
   tile.run(shared, slices,

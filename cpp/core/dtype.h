@@ -40,6 +40,8 @@ constexpr bool is_float(DType t) {
   }
 }
 
+constexpr bool is_half(DType t) { return t == DType::float16 || t == DType::bfloat16; }
+
 constexpr bool is_complex(DType t) { return t == DType::complex64 || t == DType::complex128; }
 
 constexpr bool is_integer(DType t) {

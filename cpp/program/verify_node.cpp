@@ -191,7 +191,7 @@ class NodeCheck {
     require(bits_of(m.b_type) <= 8 && b == (narrow ? DType::uint8 : m.b_type),
             "a quantised b holds another type");
     require(m.trans_b && !m.trans_a && input(2) == nullptr, "only b [.., N, C] can be quantised");
-    require(a == DType::float32 || a == DType::float16 || a == DType::bfloat16,
+    require(a == DType::float32 || is_half(a),
             "a quantised b is multiplied by float32, float16 or bfloat16");
     require(m.block_k > 0 && m.block_n > 0, "blocks must not be empty");
     require(is_float(input(4)->dtype) && rank(4) == rank(1), "scales are floats of b's rank");

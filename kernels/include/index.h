@@ -30,6 +30,16 @@ template <class Index> RLX_FN Index remainder(Index n, const params::Divisor& d)
   return split(n, d);
 }
 
+// Elements before an operand of product `batch`; p.batch are the extents of its three axes.
+template <class Params>
+RLX_FN unsigned long long batch_offset(unsigned long long batch, const Params& p,
+                                       const long long* strides) {
+  unsigned long long at = 0;
+#pragma unroll
+  for (int k = 2; k >= 0; --k) at += split(batch, p.batch[k]) * (unsigned long long)(strides[k]);
+  return at;
+}
+
 // The grid's blocks in one row, whatever limits its axes have.
 RLX_FN unsigned long long block_rank() {
   return (unsigned long long)(blockIdx.y) * gridDim.x + blockIdx.x;

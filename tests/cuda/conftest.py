@@ -39,6 +39,14 @@ def fake_nvrtc(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def fake_blas_lt(tmp_path_factory) -> Path:
+    """A folder of packages with a cuBLASLt that multiplies nothing."""
+    folder = tmp_path_factory.mktemp("blas_lt")
+    compile_library(HERE / "fake_blas_lt.cpp", folder / "nvidia/cu13/lib/libcublasLt.so.13")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def make_library(tmp_path_factory) -> Callable[..., Path]:
     """Builds a small shared library out of C++ text, at a path below a fresh folder."""
 

@@ -1,6 +1,7 @@
 // A libcublasLt for tests: chooses one algorithm, multiplies nothing, and logs what it is asked.
 //
-// BLAS_LT_LOG names the log. BLAS_LT_REFUSES: what was chosen earlier may not run here.
+// BLAS_LT_LOG names a log of algorithms, FAKE_CUDA_LOG one of the types of products.
+// BLAS_LT_REFUSES: what was chosen earlier may not run here.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -19,13 +20,24 @@ struct Heuristic {
   int reserved[4];
 };
 
+struct Layout {
+  int type;
+};
+
 int handle;
 
-void log(const char* word, unsigned long long algorithm) {
-  if (FILE* file = std::fopen(std::getenv("BLAS_LT_LOG"), "a")) {
-    std::fprintf(file, "%s:%llu\n", word, algorithm);
+template <class... Values>
+void log(const char* variable, const char* format, Values... values) {
+  const char* name = std::getenv(variable);
+  if (!name) return;
+  if (FILE* file = std::fopen(name, "a")) {
+    std::fprintf(file, format, values...);
     std::fclose(file);
   }
+}
+
+void log_algorithm(const char* word, uint64_t algorithm) {
+  log("BLAS_LT_LOG", "%s:%llu\n", word, (unsigned long long)(algorithm));
 }
 
 int made(void** p) {
@@ -46,8 +58,11 @@ int cublasLtDestroy(void*) { return 0; }
 int cublasLtMatmulDescCreate(void** p, int, int) { return made(p); }
 int cublasLtMatmulDescDestroy(void*) { return 0; }
 int cublasLtMatmulDescSetAttribute(void*, int, const void*, size_t) { return 0; }
-int cublasLtMatrixLayoutCreate(void** p, int, uint64_t, uint64_t, int64_t) { return made(p); }
-int cublasLtMatrixLayoutDestroy(void*) { return 0; }
+int cublasLtMatrixLayoutCreate(void** p, int type, uint64_t, uint64_t, int64_t) {
+  *p = new Layout{type};
+  return 0;
+}
+int cublasLtMatrixLayoutDestroy(void* p) { delete static_cast<Layout*>(p); return 0; }
 int cublasLtMatrixLayoutSetAttribute(void*, int, const void*, size_t) { return 0; }
 int cublasLtMatmulPreferenceCreate(void** p) { return made(p); }
 int cublasLtMatmulPreferenceDestroy(void*) { return 0; }
@@ -57,19 +72,20 @@ int cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void*, void*, void*, voi
   *found = {};
   found->algorithm.data[0] = 17;
   *count = 1;
-  log("choose", 17);
+  log_algorithm("choose", 17);
   return 0;
 }
 int cublasLtMatmulAlgoCheck(void*, void*, void*, void*, void*, void*, const Algorithm* algorithm,
                             Heuristic* checked) {
-  log("check", algorithm->data[0]);
+  log_algorithm("check", algorithm->data[0]);
   *checked = {};
   return std::getenv("BLAS_LT_REFUSES") ? 15 : 0;
 }
-int cublasLtMatmul(void*, void*, const void*, const void*, void*, const void*, void*, const void*,
-                   const void*, void*, void*, void*, const Algorithm* algorithm, void*, size_t,
-                   void*) {
-  log("run", algorithm->data[0]);
+int cublasLtMatmul(void*, void*, const void*, const void*, Layout* left, const void*,
+                   Layout* right, const void*, const void*, void*, void*, Layout* result,
+                   const Algorithm* algorithm, void*, size_t, void*) {
+  log_algorithm("run", algorithm->data[0]);
+  log("FAKE_CUDA_LOG", "product:%d,%d,%d\n", right->type, left->type, result->type);
   return 0;
 }
 

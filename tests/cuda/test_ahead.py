@@ -7,8 +7,6 @@ import importlib.util
 
 import pytest
 
-from tests.cuda.conftest import HERE, compile_library
-
 BUILD = """
 import sys
 import models, numpy as np, rlx
@@ -24,13 +22,6 @@ with rlx.load(model, device="cuda") as session:
 rows = rlx._core.cuda_statistics()[0]
 print(rows["kernels_compiled"], rows["kernels_read"])
 """
-
-
-@pytest.fixture(scope="session")
-def fake_blas_lt(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("blas_lt")
-    compile_library(HERE / "fake_blas_lt.cpp", folder / "nvidia/cu13/lib/libcublasLt.so.13")
-    return folder
 
 
 def images(folder):

@@ -5,8 +5,6 @@ The driver is fake_cuda.cpp, cuBLASLt is fake_blas_lt.cpp: both log what they ar
 
 import pytest
 
-from tests.cuda.conftest import HERE, compile_library
-
 RUN = """
 import numpy as np, onnx
 from onnx import TensorProto as T, helper as h, numpy_helper
@@ -21,14 +19,6 @@ session = rlx.load(model, device="cuda")
 session.run({{"x": np.ones((3, {rows}), np.float32)}})
 print([row["rung"] for row in session.explain()])
 """
-
-
-@pytest.fixture(scope="session")
-def fake_blas_lt(tmp_path_factory):
-    """A folder of packages with a cuBLASLt that multiplies nothing."""
-    folder = tmp_path_factory.mktemp("blas_lt")
-    compile_library(HERE / "fake_blas_lt.cpp", folder / "nvidia/cu13/lib/libcublasLt.so.13")
-    return folder
 
 
 @pytest.fixture

@@ -5,8 +5,6 @@ from collections import Counter
 
 import pytest
 
-from tests.cuda.conftest import HERE, compile_library
-
 F32, F16, BF16 = "0", "2", "14"  # cuBLASLt's names of types
 RUN = """
 import numpy as np, rlx
@@ -23,22 +21,14 @@ for m, k, n in {shapes}:
 SHAPES = [(1024, 4096, 4096), (1, 3, 2)]
 
 
-@pytest.fixture(scope="session")
-def fake_cublas(tmp_path_factory):
-    """A folder of packages with a cuBLASLt that computes nothing."""
-    folder = tmp_path_factory.mktemp("cublas")
-    compile_library(HERE / "fake_cublas_lt.cpp", folder / "nvidia/cu13/lib/libcublasLt.so.13")
-    return folder
-
-
 @pytest.fixture
-def on_gpu(python, fake_driver, fake_nvrtc, fake_cublas, tmp_path):
+def on_gpu(python, fake_driver, fake_nvrtc, fake_blas_lt, tmp_path):
     """Runs code on the fake GPU; gives what it printed and the calls of driver and library."""
     log = tmp_path / "calls"
 
     def run(code, library=True):
         log.write_text("")
-        packages = (fake_nvrtc, fake_cublas) if library else (fake_nvrtc,)
+        packages = (fake_nvrtc, fake_blas_lt) if library else (fake_nvrtc,)
         done = python(code, *packages, LD_LIBRARY_PATH=str(fake_driver), FAKE_CUDA_LOG=str(log))
         return done.stdout.strip(), log.read_text().split()
 

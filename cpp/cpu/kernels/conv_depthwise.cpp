@@ -33,7 +33,6 @@ DepthwiseRows rows_for(DType x, DType y) {
   }
 }
 
-bool is_half(DType type) { return type == DType::float16 || type == DType::bfloat16; }
 bool is_byte(DType type) { return type == DType::int8 || type == DType::uint8; }
 
 template <class W, class Sum, class Zero>

@@ -108,7 +108,7 @@ int threads_for(const AttentionShape& s, int threads) {
 
 Selection select_attention(const Attention& prim, const SelectRequest& request) {
   const DType dtype = request.inputs[0].dtype;
-  if (dtype != DType::float32 && dtype != DType::float16 && dtype != DType::bfloat16) {
+  if (dtype != DType::float32 && !is_half(dtype)) {
     throw Error(ErrorKind::unsupported, std::string("attention takes no ") + name_of(dtype));
   }
   auto body = std::make_shared<AttentionBody>();

@@ -178,7 +178,7 @@ class ConvSelect {
   std::optional<Selection> by_onednn(std::string& refusal) const {
     // Half weights are widened when they are packed.
     const TensorDesc& w = inputs_[1];
-    const bool packs = w.constant && (w.dtype == DType::float16 || w.dtype == DType::bfloat16);
+    const bool packs = w.constant && is_half(w.dtype);
     for (const TensorDesc* desc : {&inputs_[0], &w, &product_}) {
       if ((desc->dtype != DType::float32 && !(desc == &w && packs)) || desc->count() == 0) {
         refusal = "oneDNN takes float32 here";
@@ -199,9 +199,9 @@ class ConvSelect {
   // Half types: x is widened once, where a product would widen it again for each tap.
   std::optional<Selection> by_widening(std::string& refusal) const {
     const DType type = inputs_[0].dtype;
-    const bool half = type == DType::float16 || type == DType::bfloat16;
-    if (!half || inputs_[1].dtype != type || !inputs_[1].constant || geometry_.taps() == 1 ||
-        product_.dtype != DType::float32 || product_.count() == 0 || inputs_[0].count() == 0) {
+    if (!is_half(type) || inputs_[1].dtype != type || !inputs_[1].constant ||
+        geometry_.taps() == 1 || product_.dtype != DType::float32 || product_.count() == 0 ||
+        inputs_[0].count() == 0) {
       return std::nullopt;
     }
     auto inputs = inputs_;

@@ -80,11 +80,10 @@ struct GemmBody : StepBody {
 };
 
 bool takes(DType x, DType w, DType y) {
-  const bool small = x == DType::float16 || x == DType::bfloat16;
-  if (x == DType::float32 && (w == DType::float16 || w == DType::bfloat16)) return y == x;
+  if (x == DType::float32 && is_half(w)) return y == x;
   if (w != x) return false;
   if (x == DType::float64) return y == x;
-  return (x == DType::float32 && y == x) || (small && (y == x || y == DType::float32));
+  return (x == DType::float32 && y == x) || (is_half(x) && (y == x || y == DType::float32));
 }
 
 GemmCall product(const ConvGeometry& g, DType x_type, DType type, DType y_type, int64_t taps,

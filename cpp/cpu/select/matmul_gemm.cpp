@@ -59,7 +59,7 @@ struct GemmBody : StepBody {
 
 bool takes(DType a, DType b, DType c) {
   const auto is_float = [](DType t) {
-    return t == DType::float32 || t == DType::float16 || t == DType::bfloat16;
+    return t == DType::float32 || is_half(t);
   };
   if (is_float(a)) return is_float(b) && is_float(c);
   return a == b && a == c &&

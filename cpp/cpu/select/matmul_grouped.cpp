@@ -144,7 +144,7 @@ void pack(GroupedBody& body, const SelectRequest& request, const Constant& const
 }
 
 bool is_product_float(DType t) {
-  return t == DType::float32 || t == DType::float16 || t == DType::bfloat16;
+  return t == DType::float32 || is_half(t);
 }
 
 // How b is read, and what is made of it now.

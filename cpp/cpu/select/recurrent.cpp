@@ -225,7 +225,7 @@ void check_rounded(const RecurrentShape& s, const SelectRequest& request) {
 
 Selection select_recurrent(const Recurrent& prim, const SelectRequest& request) {
   const TensorDesc &x = request.inputs[0], &w = request.inputs[1], &r = request.inputs[2];
-  const bool half = x.dtype == DType::float16 || x.dtype == DType::bfloat16;
+  const bool half = is_half(x.dtype);
   if (!half && x.dtype != DType::float32 && x.dtype != DType::float64) {
     throw Error(ErrorKind::unsupported,
                 std::string("recurrent layers take no ") + name_of(x.dtype));

@@ -63,7 +63,7 @@ bool grows(const TensorDesc& t, HeadLayout layout) {
 std::string refusal_of(const Attention& prim, const SelectRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   const auto& q = request.inputs[0].shape;
-  const bool half = dtype == DType::float16 || dtype == DType::bfloat16;
+  const bool half = is_half(dtype);
   // In float32 its plan compiles for one to two seconds: only on request.
   if (!half && !(dtype == DType::float32 && request.force == "cudnn")) {
     return "cuDNN's attention is asked for half types only";

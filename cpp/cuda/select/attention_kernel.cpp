@@ -142,7 +142,7 @@ Selection mma_attention(const Attention& prim, const SelectRequest& request, con
 Selection select_attention_kernel(const Attention& prim, const SelectRequest& request,
                                   const Tools& tools) {
   const DType dtype = request.inputs[0].dtype;
-  if (dtype != DType::float32 && dtype != DType::float16 && dtype != DType::bfloat16) {
+  if (dtype != DType::float32 && !is_half(dtype)) {
     throw Error(ErrorKind::unsupported, std::string("attention takes no ") + name_of(dtype));
   }
   if (request.outputs[0].count() == 0) return {};

@@ -129,16 +129,12 @@ class ConvSelect {
 
   // Half weights of float32 images, which cuDNN does not take: widened when they are uploaded.
   bool widened() const {
-    const DType type = w().dtype;
-    return w().constant && x().dtype == DType::float32 &&
-           (type == DType::float16 || type == DType::bfloat16);
+    return w().constant && x().dtype == DType::float32 && is_half(w().dtype);
   }
 
   bool takes(std::string& refusal) const {
     const DType type = x().dtype;
-    const bool floats =
-        type == DType::float32 || type == DType::float16 || type == DType::bfloat16;
-    if (!floats || (w().dtype != type && !widened())) {
+    if ((type != DType::float32 && !is_half(type)) || (w().dtype != type && !widened())) {
       refusal = "cuDNN is not asked for these types";
     } else if (prim_.transposed || given(2) || given(3)) {
       refusal = "transposed, or with zero points";

@@ -82,8 +82,6 @@ class LtBody final : public StepBody {
   }
 };
 
-bool is_half(DType type) { return type == DType::float16 || type == DType::bfloat16; }
-
 bool lt_takes(DType a, DType b, DType d) {
   if (a != b) return false;
   if (a == DType::float32 || a == DType::float64) return d == a;

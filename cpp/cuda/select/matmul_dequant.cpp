@@ -24,8 +24,7 @@ int64_t rows_of(const SelectRequest& request) {
 
 bool tensor_cores(const SelectRequest& request, const Tools& tools) {
   const DType a = request.inputs[0].dtype;
-  const bool type = a == DType::float16 || a == DType::bfloat16 ||
-                    (a == DType::float32 && tools.options.tf32);
+  const bool type = is_half(a) || (a == DType::float32 && tools.options.tf32);
   return type && tools.driver.info().capability >= 80;
 }
 

@@ -12,17 +12,6 @@ bool present(const SelectRequest& request, size_t k) {
   return k < request.inputs.size() && request.inputs[k].dtype != DType::none;
 }
 
-void fill(const ProductShape& s, params::MatMul& p) {
-  p.m = s.m, p.n = s.n, p.k = s.k, p.batches = s.batches;
-  p.a_row = s.a_row, p.a_column = s.a_column, p.b_row = s.b_row, p.b_column = s.b_column;
-  const size_t lead = 3 - s.batch.size();
-  for (size_t k = 0; k < s.batch.size(); ++k) {
-    p.batch[lead + k] = params::Divisor(s.batch[k]);
-    p.a_batch[lead + k] = s.a_batch[k];
-    p.b_batch[lead + k] = s.b_batch[k];
-  }
-}
-
 std::string zero_name(const SelectRequest& request, size_t k) {
   return storage_name(present(request, k) ? request.inputs[k].dtype : DType::int8);
 }

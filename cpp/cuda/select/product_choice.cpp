@@ -1,5 +1,5 @@
-// Expected times of products. Only their order matters: the constants are rounded figures of
-// Hopper, other cards scale by their multiprocessors.
+// How a forced product is done best: by what each tile and each number of parts of k is expected
+// to take. The constants are rounded figures of Hopper; other cards scale by their multiprocessors.
 #include "cuda/select/product_choice.h"
 
 #include <bit>
@@ -118,8 +118,6 @@ ProductChoice gemv(const ProductShape& s, const DeviceInfo& card) {
 
 }  // namespace
 
-std::span<const TileForm> tile_forms() { return forms; }
-
 int ProductShape::a_chunk() const {
   return a_along_k() ? chunk_of(k, a_row, a_batch, size_of(a))
                      : chunk_of(m, a_column, a_batch, size_of(a));
@@ -130,7 +128,7 @@ int ProductShape::b_chunk() const {
 }
 
 std::string tensor_cores_refusal(const ProductShape& s, const DeviceInfo& card) {
-  const bool half = s.a == DType::float16 || s.a == DType::bfloat16;
+  const bool half = is_half(s.a);
   if (s.zero_points) return "zero points";
   if (s.a != s.b || (!half && s.a != DType::float32) || s.accumulate != DType::float32) {
     return "tensor cores take no such types";
@@ -142,9 +140,7 @@ std::string tensor_cores_refusal(const ProductShape& s, const DeviceInfo& card) 
 }
 
 std::string gemv_refusal(const ProductShape& s) {
-  const auto takes = [](DType t) {
-    return t == DType::float32 || t == DType::float16 || t == DType::bfloat16;
-  };
+  const auto takes = [](DType t) { return t == DType::float32 || is_half(t); };
   if (s.zero_points || !takes(s.a) || !takes(s.b) || s.accumulate != DType::float32) {
     return "gemv takes no such types";
   }

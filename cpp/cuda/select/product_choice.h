@@ -1,7 +1,5 @@
-// Which of our own kernels does a product, and how: by what each is expected to take.
+// A product as our own kernels see it, and which of them does it, how.
 #pragma once
-
-#include <span>
 
 #include "cuda/select/parts.h"
 
@@ -25,12 +23,24 @@ struct ProductShape {
 
 ProductShape product_shape(const MatMul& prim, const SelectRequest& request, const Tools& tools);
 
+// Sizes and strides of a product as the parameters of its kernel.
+template <class Params>
+void fill(const ProductShape& s, Params& p) {
+  p.m = s.m, p.n = s.n, p.k = s.k, p.batches = s.batches;
+  p.a_row = s.a_row, p.a_column = s.a_column, p.b_row = s.b_row, p.b_column = s.b_column;
+  const size_t lead = 3 - s.batch.size();
+  for (size_t k = 0; k < s.batch.size(); ++k) {
+    p.batch[lead + k] = params::Divisor(s.batch[k]);
+    p.a_batch[lead + k] = s.a_batch[k];
+    p.b_batch[lead + k] = s.b_batch[k];
+  }
+}
+
 // What a block of the tensor cores' kernel takes; bytes of a slice of k.
 struct TileForm {
   int m, n, warp_m, warp_n, slice, stages;
   int threads() const { return m / warp_m * (n / warp_n) * 32; }
 };
-std::span<const TileForm> tile_forms();
 
 enum class ProductRung : uint8_t { tensor_cores, gemv, tiled };
 

@@ -11,19 +11,6 @@ namespace {
 constexpr size_t fixed_operands = MatMul::operands;
 using Launch = LaunchBuilder<params::TileProduct>;
 
-void fill(const ProductShape& s, const ProductChoice& choice, params::TileProduct& p) {
-  p.m = s.m, p.n = s.n, p.k = s.k, p.batches = s.batches;
-  p.a_row = s.a_row, p.a_column = s.a_column, p.b_row = s.b_row, p.b_column = s.b_column;
-  const size_t lead = 3 - s.batch.size();
-  for (size_t k = 0; k < s.batch.size(); ++k) {
-    p.batch[lead + k] = params::Divisor(s.batch[k]);
-    p.a_batch[lead + k] = s.a_batch[k];
-    p.b_batch[lead + k] = s.b_batch[k];
-  }
-  p.splits = int(choice.splits);
-  p.k_part = choice.k_part;
-}
-
 KernelSpec tensor_cores_kernel(const ProductShape& s, const TileForm& f) {
   return {"kernels/matmul_mma.cu", "matmul_mma",
           {define("RLX_T", storage_name(s.a)), define("RLX_TILE_M", f.m), define("RLX_TILE_N", f.n),
@@ -77,7 +64,9 @@ Selection chosen_product(const ProductChoice& choice, const ProductShape& s, con
   const bool cores = choice.rung == ProductRung::tensor_cores, split = choice.splits > 1;
   const OutRegion out = out_region(prim.epilogue, request, fixed_operands, s.accumulate, 8);
   Launch launch;
-  fill(s, choice, launch.params);
+  fill(s, launch.params);
+  launch.params.splits = int(choice.splits);
+  launch.params.k_part = choice.k_part;
   launch.params.alpha = float(prim.alpha);
   launch.bind(launch.params.a, Source::operand(0));
   launch.bind(launch.params.b, Source::operand(1));

@@ -14,11 +14,10 @@ from rlx.ir.graph import Alias, Graph, Node, Value
 from rlx.ir.prims import (
     AxisMap, Conv, MatMul, Move, Norm, Pool, Reduce, Region, RegionOp, Resize, Softmax,
 )
-from rlx.ir.types import DType, TensorType
+from rlx.ir.types import HALVES, DType, TensorType
 from rlx.passes.children import for_each_graph
 from rlx.passes.match import symbol_values
 
-HALVES = (DType.FLOAT16, DType.BFLOAT16)
 # What has the same meaning in a wider type.
 FLOATING = (Alias, Conv, MatMul, Move, Norm, Pool, Reduce, Region, Resize, Softmax)
 

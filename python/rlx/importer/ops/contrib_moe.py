@@ -11,13 +11,12 @@ from rlx.errors import ModelError, UnsupportedError
 from rlx.importer.ops.activation import gelu, relu
 from rlx.importer.ops.checks import in_range, rank_is
 from rlx.importer.ops.contrib_quant import needed
-from rlx.importer.ops.contrib_quant_product import unpacked
+from rlx.importer.ops.contrib_quant_product import STORED, unpacked
 from rlx.importer.registry import op
 from rlx.ir.build import DType, Value, apply, as_int
 
 MS = "com.microsoft"
 Kind = Literal["relu", "gelu", "silu", "swiglu", "identity", "relu2", "geglu"]
-_BITS = {2: DType.UINT2, 4: DType.UINT4, 8: DType.UINT8}
 
 Project = Callable[[Value, Value], Value]  # rows and the expert of each -> rows
 
@@ -162,7 +161,7 @@ class _Quantised:
             dtype, zero = w.dtype, None
             scale, tile = self.float8(b, block, held, n)
         else:
-            dtype = _BITS.get(self.bits)
+            dtype = STORED.get(self.bits)
             if dtype is None or w.dtype is not DType.UINT8:
                 raise UnsupportedError("experts of this number of bits", got=self.bits)
             width = _known(held) * 8 // self.bits

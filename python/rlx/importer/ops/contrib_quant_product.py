@@ -16,7 +16,8 @@ from rlx.importer.registry import Floats, Texts, op
 from rlx.ir.build import DType, Value, apply
 
 MS = "com.microsoft"
-_STORED = {2: DType.UINT2, 4: DType.UINT4, 8: DType.UINT8}
+# What stands in bytes of packed values, by their bits.
+STORED = {2: DType.UINT2, 4: DType.UINT4, 8: DType.UINT8}
 
 
 def _dynamic(b, x: Value) -> tuple[Value, Value, Value]:
@@ -90,7 +91,7 @@ def matmul_n_bits(b, x, packed, scales, zeros=None, g_idx=None, bias=None, *, K:
                   accuracy_level: int = 0, bits: int = 4, block_size: int,
                   weight_prepacked: int = 0):
     """x times the transpose of [N, K] weights in blocks of block_size along K."""
-    if bits not in _STORED or weight_prepacked:
+    if bits not in STORED or weight_prepacked:
         raise UnsupportedError("MatMulNBits takes unprepared weights of 2, 4 or 8 bits", got=bits)
     if g_idx is not None:
         raise UnsupportedError("MatMulNBits with the order of groups (g_idx)")
@@ -110,7 +111,7 @@ def matmul_n_bits(b, x, packed, scales, zeros=None, g_idx=None, bias=None, *, K:
     row = x.rank == 1
     x = b.unsqueeze(x, (0,)) if row else x
     b.same_dim(x.shape[-1], K, "the columns of A and K")
-    y = b.dequantised_matmul(x, packed, b.reshape(scales, (N, blocks)), zero, b_type=_STORED[bits],
+    y = b.dequantised_matmul(x, packed, b.reshape(scales, (N, blocks)), zero, b_type=STORED[bits],
                              n=N, block_k=block_size)
     y = y if bias is None else b.scalar("add", y, bias)
     return b.squeeze(y, (0,)) if row else y
