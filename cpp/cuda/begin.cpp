@@ -1,9 +1,11 @@
-// Opens what the first run needs while the caller still reads its model.
+// Opens what the first run needs, once, while the caller still reads its model.
+#include <exception>
 #include <mutex>
+#include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "core/error.h"
 #include "cuda/api/loader.h"
 #include "cuda/device.h"
 #include "cuda/libs/libraries.h"
@@ -17,6 +19,12 @@ constexpr unsigned spare_cores = 4;
 
 std::mutex mutex;
 auto& threads = *new std::vector<std::thread>;
+std::set<std::pair<int, bool>> begun;  // ordinals of GPUs, and whether cuDNN
+
+bool is_first(int ordinal, bool convolves) {
+  const std::lock_guard lock(mutex);
+  return begun.emplace(ordinal, convolves).second;
+}
 
 template <class Work>
 void begin(Work work) {
@@ -24,7 +32,7 @@ void begin(Work work) {
   threads.emplace_back([work] {
     try {
       work();
-    } catch (const Error&) {
+    } catch (const std::exception&) {
       // Kept by who opens it, and said when it is asked for.
     }
   });
@@ -33,9 +41,7 @@ void begin(Work work) {
 }  // namespace
 
 void begin_gpu(int ordinal) {
-  for (const auto& gpu : opened_gpus()) {
-    if (gpu->driver->info().ordinal == ordinal) return;
-  }
+  if (!is_first(ordinal, false)) return;
   begin([ordinal] {
     if (!api::loader().get(api::Lib::driver).usable()) return;
     begin([] {
@@ -50,6 +56,7 @@ void begin_gpu(int ordinal) {
 }
 
 void begin_dnn(int ordinal) {
+  if (!is_first(ordinal, true)) return;
   begin([ordinal] {
     std::string reason;
     open_gpu(ordinal)->libraries->dnn(reason);
