@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 
@@ -181,16 +182,17 @@ void Weights::add(Task task) {
   std::thread([this] { work(); }).detach();
 }
 
-// Copies are waited for when nothing is left to begin, so that packing goes on beside them.
+// Copies are waited for when nothing is left to begin, so that packing goes on beside them. Until
+// then memory is held that its user may have dropped: a copy is still going there.
 void Weights::work() {
-  size_t begun = 0;
+  std::vector<std::shared_ptr<const void>> begun;
   std::exception_ptr failure;
   std::optional<Worker> worker;
   while (true) {
     Task task;
     {
       std::unique_lock lock(tasks_mutex_);
-      if (tasks_.empty() && begun == 0) {
+      if (tasks_.empty() && begun.empty()) {
         worker.reset();
         --workers_;
         settled_.notify_all();
@@ -208,8 +210,12 @@ void Weights::work() {
     } catch (const std::exception&) {
       failure = std::current_exception();
     }
-    if (task.memory) ++begun;
-    else finish(std::exchange(begun, 0), std::exchange(failure, nullptr));
+    if (task.memory) {
+      begun.push_back(std::move(task.memory));
+    } else {
+      finish(begun.size(), std::exchange(failure, nullptr));
+      begun.clear();
+    }
   }
 }
 

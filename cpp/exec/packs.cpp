@@ -45,11 +45,13 @@ std::shared_ptr<const void> Packs::get(const Constant& constant, const std::stri
   return packed = memory;
 }
 
-void Packs::forget(const void* data) {
+void Packs::forget(const Constant& constant) {
   std::lock_guard lock(mutex_);
   std::erase_if(packed_, [&](const auto& entry) {
     const auto& [key, packed] = entry;
-    if (std::get<0>(key) != data) return false;
+    const bool names = !constant.source.empty() &&
+                       std::get<1>(key).find(constant.source) != std::string::npos;
+    if (std::get<0>(key) != constant.data && !names) return false;
     bytes_ -= int64_t(std::get<2>(key));
     return true;
   });

@@ -15,8 +15,8 @@ class Packs final : public PackCache {
   std::shared_ptr<const void> get(const Constant& constant, const std::string& format,
                                   size_t bytes,
                                   const std::function<void(void*)>& fill) override;
-  // The packed forms of these bytes are not asked for again.
-  void forget(const void* data);
+  // The packed forms of these bytes, and those that name their source, are not asked for again.
+  void forget(const Constant& constant);
   int64_t count() const { return count_; }
   int64_t bytes() const { return bytes_; }
 

@@ -68,7 +68,7 @@ void Unit::replace_constants(const Program& now) {
     replaced[i] = constant.source != now.constants[i].source;
     if (!replaced[i]) continue;
     if (kept) kept->replace(constant, now.constants[i]);
-    shared.packs->forget(constant.data);
+    shared.packs->forget(constant);
     constant = now.constants[i];
   }
   plans->for_each([&](Plan& plan) {

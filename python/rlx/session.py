@@ -211,11 +211,10 @@ class Session:
     @property
     def _disabled(self) -> tuple[str, ...]:
         """The passes left out, the device's choice among them."""
-        # Integer products are the CPU's; cuDNN and cuBLAS are ahead with the floats. One product
-        # for three saves launches on a GPU, and on a CPU only costs a copy of the weights. A GPU
-        # computes with halves, a CPU widens them.
-        left_out = ("siblings",) if self.device == "cpu" else ("integers", "widen")
-        return self.options.disable + left_out
+        # On a GPU cuDNN and cuBLAS are ahead with floats, halves too. There one product for three
+        # saves launches; on a CPU it only costs a copy of the weights.
+        cpu = self.device == "cpu"
+        return self.options.disable + (("siblings",) if cpu else ("integers", "widen"))
 
     def _executable(self, facts: Any, outputs: tuple[str, ...] | None = None) -> Any:
         self._check_open()
@@ -268,19 +267,21 @@ class Session:
 
     def explain(self) -> list[dict[str, Any]]:
         """One row for each node of the last bound plans: ONNX nodes, primitive, rung, reason."""
-        self._check_open()
-        return [] if self._current is None else self._current.explain()
+        return self._described("explain") or []
 
     def memory_plan(self) -> list[dict[str, Any]]:
         """The last bound plans' arena: values, offset and bytes, first and last node of use."""
-        self._check_open()
-        return [] if self._current is None else self._current.memory_plan()
+        return self._described("memory_plan") or []
 
     def counters(self) -> dict[str, int]:
         """What has been done so far: imports, plans, stage binds, host calls, runs, bytes."""
-        self._check_open()
-        found = {} if self._current is None else dict(self._current.counters())
-        return {"imports": self._imports, **found}
+        return {"imports": self._imports, **(self._described("counters") or {})}
+
+    def _described(self, what: str) -> Any:
+        """`what` of the last bound plans; not beside an update, which changes them."""
+        with self._lock:
+            self._check_open()
+            return None if self._current is None else getattr(self._current, what)()
 
     def close(self) -> None:
         """Frees compiled programs, arenas and weights; runs afterwards raise InputError."""

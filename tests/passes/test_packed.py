@@ -152,3 +152,43 @@ def test_updated_weights(device, name):
         real = arrays["w"].astype(float) * arrays["s"][:, None]
         np.testing.assert_allclose(session.run({"x": x})["y"], x @ real.T,
                                    **tolerance("rounded", "float32"))
+
+
+def test_packed_forms_of_old_scales_go():
+    arrays = {"w": stored(TensorProto.INT8, (N, K)), "s": scales(N)}
+    nodes = [node("DequantizeLinear", "w s", "v", axis=0), node("Gemm", "x v", "y", transB=1)]
+    x = RNG.standard_normal((1, K)).astype(np.float32)
+    with rlx.load(model_of(nodes, arrays), device="cpu") as session:
+        session.run({"x": x})
+        once = session.counters()["pack_bytes"]
+        for _ in range(3):
+            session.update_weights({"s": scales(N)})
+            session.run({"x": x})
+        assert session.counters()["pack_bytes"] == once > 0
+
+
+def test_a_zero_point_that_no_byte_holds():
+    """Written out with integers, the zero point may be any of them."""
+    codes = stored(TensorProto.INT8, (K, N))
+    constants = {"w": codes, "z": np.int32(300), "s": np.float32(0.001)}
+    nodes = [node("Cast", "w", "i", to=TensorProto.INT32), node("Sub", "i z", "d"),
+             node("Cast", "d", "f", to=TensorProto.FLOAT), node("Mul", "f s", "v"),
+             node("MatMul", "x v", "y")]
+    x = RNG.standard_normal((2, K)).astype(np.float32)
+    with rlx.load(model_of(nodes, constants), device="cpu") as session:
+        np.testing.assert_allclose(session.run({"x": x})["y"], x @ ((codes - 300.0) * 0.001),
+                                   **tolerance("rounded", "float32"))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_weights_that_the_model_makes_half(dtype):
+    codes = stored(TensorProto.INT8, (K, N))
+    factor = np.asarray(0.001, dtype)
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    nodes = [node("Cast", "w", "f", to=element), node("Mul", "f s", "v"),
+             node("MatMul", "x v", "y")]
+    x = np.eye(2, K, dtype=dtype)
+    with rlx.load(model_of(nodes, {"w": codes, "s": factor}, element), device="cpu") as session:
+        found = session.run({"x": x})["y"].astype(np.float64)
+    rounded = (codes[:2].astype(np.float64) * float(factor)).astype(dtype).astype(np.float64)
+    np.testing.assert_array_equal(found, rounded)

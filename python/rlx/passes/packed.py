@@ -101,12 +101,14 @@ class _Packer:
             return None
         if x.rank != 2 or x.const.size < LEAST:
             return None
+        if pair[1].dtype is not DType.FLOAT32:
+            return None  # the model rounds each weight to a smaller type
         scale = self.factors(pair[1], x.const.shape)
         if less is not None:
             zero = self.factors(less[1], x.const.shape)
             if scale is None or zero is None:
                 return None
-            if zero.values.size > 1 and zero.tile != scale.tile:
+            if zero.values.size > 1 and zero.tile != scale.tile or not _fits(zero.values, x.dtype):
                 return None
         return None if scale is None else _Weights(x, scale, zero)
 
@@ -142,11 +144,21 @@ def _stored(x: Value, rows_first: bool) -> Value:
     return _constant(array, x.dtype)
 
 
+def _byte(dtype: DType) -> DType:
+    """In which type the zero points of weights are kept."""
+    return DType.UINT8 if dtype.name.startswith("U") else DType.INT8
+
+
+def _fits(zero: np.ndarray, dtype: DType) -> bool:
+    limits = np.iinfo(_byte(dtype).numpy)
+    return zero.size == 0 or (limits.min <= zero.min() and zero.max() <= limits.max)
+
+
 def _zeros(zero: np.ndarray, dtype: DType) -> Value | None:
     """Zero points as bytes; none where all are 0."""
     if not zero.any():
         return None
-    kept = DType.UINT8 if dtype.name.startswith("U") else DType.INT8
+    kept = _byte(dtype)
     array = zero.reshape(()) if zero.size == 1 else zero
     return _constant(array.astype(kept.numpy), kept)
 
