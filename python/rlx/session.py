@@ -211,8 +211,7 @@ class Session:
     @property
     def _disabled(self) -> tuple[str, ...]:
         """The passes left out, the device's choice among them."""
-        # On a GPU cuDNN and cuBLAS are ahead with floats, halves too. There one product for three
-        # saves launches; on a CPU it only costs a copy of the weights.
+        # A GPU is quickest with floats and halves; there one product for three saves launches.
         cpu = self.device == "cpu"
         return self.options.disable + (("siblings",) if cpu else ("integers", "widen"))
 
