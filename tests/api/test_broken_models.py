@@ -17,16 +17,17 @@ def contrib(nodes, inputs, constants):
     return model
 
 
-def n_bits(rank, dtype=np.uint8):
+def n_bits(rank, dtype=np.uint8, block_size=16):
     made = onnx.helper.make_node("MatMulNBits", ["x", "b", "s"], ["y"], name="nb", domain=MS, K=32,
-                                 N=4, bits=4, block_size=16)
+                                 N=4, bits=4, block_size=block_size)
     return contrib([made], {"x": ["n"] * (rank - 1) + [32] * min(rank, 1)},
                    {"b": np.zeros((4, 2, 8), dtype), "s": np.ones(8, np.float32)})
 
 
 @pytest.mark.parametrize("model, says", [
     (n_bits(0), "A of rank 0"), (n_bits(2, np.int8), "int8 B"),
-], ids=["scalar rows", "signed bytes"])
+    (n_bits(2, block_size=3), "fills no bytes"),
+], ids=["scalar rows", "signed bytes", "half a byte"])
 def test_a_product_of_n_bits(model, says):
     with pytest.raises(rlx.ModelError, match=says) as caught:
         rlx.load(model, device="cpu")
@@ -38,6 +39,16 @@ def test_experts_need_rows_of_scores():
     model = contrib([made], {"x": ["n", 8], "r": [4]},
                     {"w1": np.ones((4, 6, 8), np.float32), "w2": np.ones((4, 8, 6), np.float32)})
     with pytest.raises(rlx.ModelError, match="router_probs"):
+        rlx.load(model, device="cpu")
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 1), (2, 6)])
+def test_experts_need_a_bias_each(shape):
+    made = onnx.helper.make_node("MoE", ["x", "r", "w1", "b1", "w2"], ["y"], domain=MS, k=2)
+    model = contrib([made], {"x": ["n", 8], "r": ["n", 4]},
+                    {"w1": np.ones((4, 6, 8), np.float32), "w2": np.ones((4, 8, 6), np.float32),
+                     "b1": np.ones(shape, np.float32)})
+    with pytest.raises(rlx.ModelError, match="bias"):
         rlx.load(model, device="cpu")
 
 

@@ -111,6 +111,13 @@ def _mixture(b, x: Value, router: Value, mixing: Value | None, k: int, normalise
     return b.reshape(b.cast(y, x.dtype), x.shape)
 
 
+def _check_bias(b, bias: Value | None, w: Value) -> None:
+    if bias is not None:
+        rank_is(bias, 2, "the bias of experts")
+        for axis, what in enumerate(("experts", "columns")):
+            b.same_dim(bias.shape[axis], w.shape[axis], f"the {what} of weights and bias")
+
+
 def _biased(b, y: Value, bias: Value | None, experts: Value) -> Value:
     return y if bias is None else b.scalar("add", y, b.gather(bias, experts, 0))
 
@@ -133,6 +140,7 @@ def moe(b, x, router, fc1, bias1=None, fc2=None, bias2=None, fc3=None, bias3=Non
         if w is None:
             return None
         rank_is(w, 3, "the weights of experts")
+        _check_bias(b, bias, w)
         b.same_dim(w.shape[0], router.shape[1], "the experts of weights and router_probs")
         return lambda rows, experts: _biased(b, b.grouped_matmul(rows, w, experts), bias, experts)
 
@@ -156,6 +164,7 @@ class _Quantised:
             return None
         w = self.weights
         rank_is(w, 3, "the weights of experts")
+        _check_bias(b, self.bias, w)
         experts, n, held = w.shape
         if w.dtype is DType.FLOAT8E4M3FN:
             dtype, zero = w.dtype, None
@@ -182,6 +191,7 @@ class _Quantised:
             rank_is(self.scales, 3, "the scales of blocks")
             return self.scales, (block, block)
         needed(global_scale=self.whole)
+        rank_is(self.whole, 1, "the global scales of experts")
         return b.reshape(self.whole, (self.whole.shape[0], 1, 1)), (_known(k), _known(n))
 
     def zero(self, b, scale: Value) -> Value:

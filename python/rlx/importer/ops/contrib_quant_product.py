@@ -97,6 +97,9 @@ def matmul_n_bits(b, x, packed, scales, zeros=None, g_idx=None, bias=None, *, K:
         raise UnsupportedError("MatMulNBits with the order of groups (g_idx)")
     for name, value in (("K", K), ("N", N), ("block_size", block_size)):
         in_range(name, value, 1)
+    if block_size * bits % 8:
+        raise ModelError("a block of MatMulNBits fills no bytes", expected=f"{8 // bits} values or "
+                         "a multiple of that", got=block_size)
     if x.rank == 0 or packed.dtype is not DType.UINT8:
         raise ModelError("MatMulNBits takes rows A and bytes B", expected="uint8 B, A with dims",
                          got=f"{packed.dtype.name.lower()} B, A of rank {x.rank}")
