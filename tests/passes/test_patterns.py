@@ -67,6 +67,14 @@ def test_gelu_with_constants_rounded_to_half(nodes, name):
     assert ops_of(check(model, given, ["patterns"], ("rounded", "float16"))) == [name]
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_gelu_of_what_is_a_product_itself(order):
+    nodes = [*CUBE["power"], *TANH, *ORDERS[order]]
+    renamed = [node("Mul", "v other", "x"), *nodes]
+    model = model_of(renamed, {"v": X["x"]}, ["y"], N, dtype=np.float64)
+    assert ops_of(check(model, {"v": values()["x"]}, ["patterns"])) == ["mul", "gelu_tanh"]
+
+
 def test_silu():
     assert ops_of(run([node("Sigmoid", "x", "s"), node("Mul", "s x", "y")])) == ["silu"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -39,33 +40,37 @@ def _rewrite(graph: Graph) -> None:
 # -- activations ---------------------------------------------------------------------------------
 
 
-def _factors(v: Value, depth: int = 3) -> list[Value]:
-    """The factors of a product, with x / c as x * (1 / c) left whole."""
-    pair = binary(v, "mul") if depth else None
-    if pair is None:
-        return [v]
-    return _factors(pair[0], depth - 1) + _factors(pair[1], depth - 1)
-
-
 def _gelu(node: Node, y: Value) -> bool:
     """x * 0.5 * (1 + erf(x / sqrt 2)), or the tanh form, in any order of the factors."""
-    factors = _factors(y)
-    if len(factors) != 3 or not any(is_near(f, 0.5) for f in factors):
-        return False
-    rest = [f for f in factors if not is_near(f, 0.5)]
-    if len(rest) != 2:
-        return False
-    for x, gate in (rest, rest[::-1]):
-        inner = with_constant(gate, "add", 1.0)
-        if inner is None:
+    for factors in _triples(y):
+        rest = [f for f in factors if not is_near(f, 0.5)]
+        if len(rest) != 2:
             continue
-        z = unary(inner, "erf")
-        if z is not None and _over_sqrt2(z) is x:
-            return _as_scalar(node, "gelu", x)
-        z = unary(inner, "tanh")
-        if z is not None and _tanh_argument(z, x):
-            return _as_scalar(node, "gelu_tanh", x)
+        for x, gate in (rest, rest[::-1]):
+            op = _gate_of(gate, x)
+            if op is not None:
+                return _as_scalar(node, op, x)
     return False
+
+
+def _triples(y: Value) -> Iterator[tuple[Value, Value, Value]]:
+    """y as a product of three, each of which may be a product itself."""
+    for product, c in pairs(y, "mul"):
+        pair = binary(product, "mul")
+        if pair is not None:
+            yield (*pair, c)
+
+
+def _gate_of(gate: Value, x: Value) -> str | None:
+    """The scalar op of which gate is 1 + erf(...) or 1 + tanh(...) of x."""
+    inner = with_constant(gate, "add", 1.0)
+    z = unary(inner, "erf")
+    if z is not None and _over_sqrt2(z) is x:
+        return "gelu"
+    z = unary(inner, "tanh")
+    if z is not None and _tanh_argument(z, x):
+        return "gelu_tanh"
+    return None
 
 
 def _over_sqrt2(z: Value) -> Value | None:
