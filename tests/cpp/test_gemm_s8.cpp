@@ -195,17 +195,19 @@ Test extremes{"gemm_s8 is exact at full range", [] {
   }
 }};
 
-// The layout of bytes: four weights of one sum have magnitudes of 128 at most, or are cut.
+// The layouts of bytes: eight or four weights of one sum have magnitudes of 128 at most, or are cut.
 Test small{"gemm_s8 of small weights, some of them large", [] {
   for (int m : {1, 2, 3, 6, 7, 130}) {
     for (bool a_signed : {false, true}) {
       for (bool b_signed : {false, true}) {
         for (int rare : {0, 50, 2000}) {
-          for (int k : {64, 77, 1100}) {
-            check_case({.m = m, .n = 71, .k = k, .a_signed = a_signed, .b_signed = b_signed,
-                        .extremes = rare == 2000, .a_zero_step = m % 3 - 1,
-                        .b_zero_step = k % 3 - 1, .threads = 2, .store = k != 77, .small = 32,
-                        .rare = rare});
+          for (int k : {64, 72, 77, 1100}) {
+            for (int small : {12, 32}) {
+              check_case({.m = m, .n = 71, .k = k, .a_signed = a_signed, .b_signed = b_signed,
+                          .extremes = rare == 2000, .a_zero_step = m % 3 - 1,
+                          .b_zero_step = k % 3 - 1, .threads = 2, .store = k != 77,
+                          .small = small, .rare = rare});
+            }
           }
         }
       }

@@ -1,6 +1,8 @@
 // Inner kernels of 8-bit products for AVX2.
 #include <immintrin.h>
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "cpu/kernels/gemm_s8_tile.h"
@@ -25,17 +27,22 @@ struct Avx2 {
   }
 };
 
-// Sums of one row of the tile, and the steps that go to them. Two products of bytes are added
-// while they have 16 bits: gemm_s8_bytes.h says why they cannot saturate.
-template <int rows, int panels>
+// The tile of pairs, and that of bytes: fewer rows of twice as many columns load A less often.
+constexpr int pair_rows = 6, bytes_rows = 3, bytes_panels = 2;
+constexpr int width = 16;  // of a panel
+
+// Sums of a tile, and the steps that go to them. Products of bytes, as many as a step has runs of
+// four rows, are added while they have 16 bits: gemm_s8_bytes.h says why they cannot saturate.
+template <int rows, int panels, int runs>
 struct Sums {
   static constexpr int count = 2 * panels;
   __m256i sum[rows][count] = {};
 
-  [[gnu::always_inline]] static __m256i four(const uint8_t* a) {
+  [[gnu::always_inline]] static __m256i products(const uint8_t* a, const int8_t* b) {
     int32_t bytes;
     std::memcpy(&bytes, a, sizeof(bytes));
-    return _mm256_set1_epi32(bytes);
+    return _mm256_maddubs_epi16(_mm256_set1_epi32(bytes),
+                                _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b)));
   }
   // Vectors [first, end) of the tile; vector v of a step lies at b + v / 2 * panel.
   template <int first, int end>
@@ -43,27 +50,27 @@ struct Sums {
     const __m256i ones = _mm256_set1_epi16(1);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
-      const __m256i low = four(a + r * a_ld), high = four(a + r * a_ld + 4);
 #pragma GCC unroll 8
       for (int v = first; v < end; ++v) {
-        const auto* at = reinterpret_cast<const __m256i*>(b + v / 2 * panel) + v % 2;
-        const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(low, _mm256_loadu_si256(at)),
-                                               _mm256_maddubs_epi16(high,
-                                                                    _mm256_loadu_si256(at + 2)));
+        const int8_t* at = b + v / 2 * panel + v % 2 * 32;
+        __m256i pairs = products(a + r * a_ld, at);
+#pragma GCC unroll 4
+        for (int i = 1; i < runs; ++i) {
+          pairs = _mm256_add_epi16(pairs, products(a + r * a_ld + 4 * i, at + i * 4 * width));
+        }
         sum[r][v] = _mm256_add_epi32(sum[r][v], _mm256_madd_epi16(pairs, ones));
       }
     }
   }
 };
 
-constexpr int64_t step_bytes = 128;
-
-template <int rows, int panels>
+template <int rows, int panels, int runs>
 void bytes_tile(const S8BytesBlock& block, const uint8_t* a, const int8_t* b, int32_t* c,
                 int64_t cols) {
-  Sums<rows, panels> sums;
+  constexpr int64_t depth = 4 * runs, step_bytes = depth * width;
+  Sums<rows, panels, runs> sums;
   for (int64_t s = 0; s < block.steps; ++s) {
-    sums.template add<0, 2 * panels>(a + 8 * s, block.a_ld, b + s * step_bytes, block.b_panel);
+    sums.template add<0, 2 * panels>(a + depth * s, block.a_ld, b + s * step_bytes, block.b_panel);
   }
   const auto add_large = [&]<int p>(std::integral_constant<int, p>) {
     const int8_t* panel = b + p * block.b_panel;
@@ -77,41 +84,41 @@ void bytes_tile(const S8BytesBlock& block, const uint8_t* a, const int8_t* b, in
   [&]<int... p>(std::integer_sequence<int, p...>) {
     (add_large(std::integral_constant<int, p>{}), ...);
   }(std::make_integer_sequence<int, panels>{});
-  constexpr int64_t width = 16 * panels;
-  int32_t part[rows][width];
+  int32_t part[rows][width * panels];
   std::memcpy(part, sums.sum, sizeof(part));
-  for (int r = 0; r < rows; ++r, c += block.ldc) {
-    if (cols >= width) std::memcpy(c, part[r], sizeof(part[r]));
-    else std::memcpy(c, part[r], size_t(cols) * sizeof(int32_t));
-  }
+  const size_t kept = size_t(std::min<int64_t>(cols, width * panels)) * sizeof(int32_t);
+  for (int r = 0; r < rows; ++r, c += block.ldc) std::memcpy(c, part[r], kept);
 }
 
-template <int rows>
-void bytes_tile_of_height(const S8BytesBlock& block, int64_t row, int64_t count, const int8_t* b,
-                          int64_t col) {
-  if constexpr (rows > 1) {
-    if (count < rows) return bytes_tile_of_height<rows - 1>(block, row, count, b, col);
+// Columns from `col` on in tiles of so many panels, while more than all but one are left of each.
+template <int rows, int panels, int runs>
+int64_t bytes_columns(const S8BytesBlock& block, int64_t col) {
+  for (; block.cols - col > (panels - 1) * width; col += panels * width) {
+    const int8_t* b = block.b + col / width * block.b_panel;
+    int64_t row = 0;
+    const auto tile = [&]<int height>(std::integral_constant<int, height>) {
+      for (; block.rows - row >= height; row += height) {
+        bytes_tile<height, panels, runs>(block, block.a + row * block.a_ld, b,
+                                         block.c + row * block.ldc + col, block.cols - col);
+      }
+    };
+    [&]<int... less>(std::integer_sequence<int, less...>) {
+      (tile(std::integral_constant<int, rows - less>{}), ...);
+    }(std::make_integer_sequence<int, rows>{});
   }
-  bytes_tile<rows, 1>(block, block.a + row * block.a_ld, b, block.c + row * block.ldc + col,
-                      block.cols - col);
+  return col;
 }
 
-constexpr int bytes_rows = 6;
+template <int runs>
+void multiply_bytes_of(const S8BytesBlock& block) {
+  // One row: several panels at once keep the multipliers busy.
+  int64_t col = block.rows == 1 ? bytes_columns<1, 4, runs>(block, 0) : 0;
+  col = bytes_columns<bytes_rows, bytes_panels, runs>(block, col);
+  bytes_columns<bytes_rows, 1, runs>(block, col);
+}
 
 void multiply_bytes(const S8BytesBlock& block) {
-  const int8_t* b = block.b;
-  int64_t col = 0;
-  if (block.rows == 1) {  // several panels at once keep the multipliers busy
-    for (; block.cols - col > 48; col += 64, b += 4 * block.b_panel) {
-      bytes_tile<1, 4>(block, block.a, b, block.c + col, block.cols - col);
-    }
-  }
-  for (; col < block.cols; col += 16, b += block.b_panel) {
-    for (int64_t row = 0; row < block.rows; row += bytes_rows) {
-      const int64_t left = block.rows - row;
-      bytes_tile_of_height<bytes_rows>(block, row, left < bytes_rows ? left : bytes_rows, b, col);
-    }
-  }
+  return block.depth == 16 ? multiply_bytes_of<4>(block) : multiply_bytes_of<2>(block);
 }
 
 constexpr S8Kernels with_bytes(S8Kernels kernels) {
@@ -121,6 +128,6 @@ constexpr S8Kernels with_bytes(S8Kernels kernels) {
 
 }  // namespace
 
-const S8Kernels s8_kernels_avx2 = with_bytes(s8::kernels<Avx2, bytes_rows, 2>());
+const S8Kernels s8_kernels_avx2 = with_bytes(s8::kernels<Avx2, pair_rows, 2>());
 
 }  // namespace rlx::cpu

@@ -18,25 +18,25 @@ namespace {
 constexpr int64_t max_width = 16;
 constexpr int budget = 128;  // of the magnitudes that meet in one 16-bit sum
 
-// 8 rows of a panel.
-using Step = int16_t[8][max_width];
+// Rows of a panel.
+using Step = int16_t[std::ranges::max(s8_depths)][max_width];
 
-// Rows 0, 1, 4, 5 of a column meet in one sum, rows 2, 3, 6, 7 in another.
-bool fits(const Step& step, int64_t width) {
+// Of each four rows of a column the first two meet in one sum, the others in another.
+bool fits(const Step& step, int64_t depth, int64_t width) {
   int over = 0;
   for (int64_t j = 0; j < width; ++j) {
     int sums[2] = {0, 0};
-    for (int row = 0; row < 8; ++row) sums[row / 2 % 2] += std::abs(int(step[row][j]));
+    for (int64_t row = 0; row < depth; ++row) sums[row / 2 % 2] += std::abs(int(step[row][j]));
     over |= (sums[0] > budget) | (sums[1] > budget);
   }
   return over == 0;
 }
 
 // Writes what the sums can bear of a step and takes it off.
-void write_step(Step& step, int64_t width, bool whole, int8_t* to) {
+void write_step(Step& step, int64_t depth, int64_t width, bool whole, int8_t* to) {
   for (int64_t j = 0; j < width; ++j) {
     int left[2] = {budget, budget};
-    for (int row = 0; row < 8; ++row) {
+    for (int64_t row = 0; row < depth; ++row) {
       int value = step[row][j];
       if (!whole) {
         int& room = left[row / 2 % 2];
@@ -55,9 +55,9 @@ struct Source {
   int8_t flip;  // unsigned values are kept less 128, which is a flip of the highest bit
 };
 
-void read_step(const Source& source, int64_t row, int64_t cols, Step& step) {
+void read_step(const Source& source, int64_t row, int64_t depth, int64_t cols, Step& step) {
   std::memset(step, 0, sizeof(step));
-  for (int64_t i = 0; i < std::min<int64_t>(8, source.k - row); ++i) {
+  for (int64_t i = 0; i < std::min(depth, source.k - row); ++i) {
     const int8_t* from = source.b + (row + i) * source.row_step;
     for (int64_t j = 0; j < cols; ++j) {
       step[i][j] = int8_t(from[j * source.col_step] ^ source.flip);
@@ -67,24 +67,24 @@ void read_step(const Source& source, int64_t row, int64_t cols, Step& step) {
 
 bool pack_panel(const Source& source, const S8BytesLayout& layout, int64_t cols, int8_t* to,
                 int32_t* sums) {
-  const int64_t width = layout.width;
+  const int64_t width = layout.width, depth = layout.depth;
   int8_t* spare = to + layout.steps * layout.step_bytes();
   int32_t count = 0;
   int32_t* rows = reinterpret_cast<int32_t*>(to + layout.list_at());
   std::fill_n(sums, width, 0);
   for (int64_t s = 0; s < layout.steps; ++s) {
     Step step;
-    read_step(source, s * 8, cols, step);
-    for (const auto& row : step) {
-      for (int64_t j = 0; j < width; ++j) sums[j] += row[j];
+    read_step(source, s * depth, depth, cols, step);
+    for (int64_t row = 0; row < depth; ++row) {
+      for (int64_t j = 0; j < width; ++j) sums[j] += step[row][j];
     }
-    bool whole = fits(step, width);
-    write_step(step, width, whole, to + s * layout.step_bytes());
+    bool whole = fits(step, depth, width);
+    write_step(step, depth, width, whole, to + s * layout.step_bytes());
     while (!whole) {
       if (count == layout.spare) return false;
-      whole = fits(step, width);
-      write_step(step, width, whole, spare + count * layout.step_bytes());
-      rows[1 + count++] = int32_t(s * 8);
+      whole = fits(step, depth, width);
+      write_step(step, depth, width, whole, spare + count * layout.step_bytes());
+      rows[1 + count++] = int32_t(s * depth);
     }
   }
   rows[0] = count;
@@ -95,11 +95,11 @@ struct Plan {
   bool direct;  // A is read where it lies
   int64_t a_ld, rows, cols, a_bytes, sums_bytes, c_bytes;
 
-  Plan(const GemmS8Call& call, const S8Kernels& kernels) {
+  Plan(const GemmS8Call& call, const S8Kernels& kernels, int64_t depth) {
     const params::Gemm& s = call.shape;
-    direct = !call.a_signed && call.taps == 0 && !s.trans_a && s.k % 8 == 0;
+    direct = !call.a_signed && call.taps == 0 && !s.trans_a && s.k % depth == 0;
     // Not a multiple of the cache's way, so that the rows of a tile do not meet.
-    a_ld = direct ? s.lda : round_up(s.k, 8) + 16;
+    a_ld = direct ? s.lda : round_up(s.k, depth) + 16;
     const int64_t high = cpu_info().l2_bytes * 3 / 8 / std::max<int64_t>(s.k, 1);
     rows = std::clamp<int64_t>(high / kernels.rows, 1, 16) * kernels.rows;
     rows = std::min(rows, round_up(s.m, kernels.rows));
@@ -113,8 +113,8 @@ struct Plan {
 class Task {
  public:
   explicit Task(const S8BytesTask& t)
-      : t_(t), call_(t.call), plan_(t.call, t.kernels),
-        layout_(call_.shape.k, call_.shape.n, t.kernels.cols),
+      : t_(t), call_(t.call), plan_(t.call, t.kernels, t.depth),
+        layout_(t.depth, call_.shape.k, call_.shape.n, t.kernels.cols),
         b_sums_(reinterpret_cast<const int32_t*>(t.b)) {
     auto* own = static_cast<char*>(t.workspace);
     a_buffer_ = reinterpret_cast<uint8_t*>(own);
@@ -143,7 +143,7 @@ class Task {
       for (int64_t i = 0; i < rows; ++i) {
         uint8_t* to = a_buffer_ + i * plan_.a_ld;
         s8_read_bytes(call_, t_.a_offset, row + i, to);
-        std::fill_n(to + call_.shape.k, round_up(call_.shape.k, 8) - call_.shape.k, uint8_t(0));
+        std::fill_n(to + call_.shape.k, round_up(call_.shape.k, t_.depth) - call_.shape.k, uint8_t(0));
       }
       a_ = a_buffer_;
     }
@@ -162,6 +162,7 @@ class Task {
     block.b_panel = layout_.panel_bytes();
     block.list_at = layout_.list_at();
     block.steps = layout_.steps;
+    block.depth = layout_.depth;
     block.c = t_.c ? t_.c + row * call_.shape.ldc + col : c_buffer_;
     block.ldc = t_.c ? call_.shape.ldc : plan_.cols;
     block.rows = rows;
@@ -223,7 +224,8 @@ bool s8_pack_bytes(bool b_signed, const int8_t* b, int64_t ldb, bool trans, int6
 }
 
 int64_t s8_bytes_workspace(const GemmS8Call& call, const S8Kernels& kernels) {
-  const Plan plan(call, kernels);
+  // Before B is known: the deepest steps need most.
+  const Plan plan(call, kernels, std::ranges::max(s8_depths));
   return plan.a_bytes + plan.sums_bytes + plan.c_bytes;
 }
 

@@ -25,7 +25,7 @@ struct S8BytesBlock {
   const uint8_t* a = nullptr;  // rows a_ld apart, each a whole number of steps
   int64_t a_ld = 0;
   const int8_t* b = nullptr;
-  int64_t b_panel = 0, list_at = 0, steps = 0;
+  int64_t b_panel = 0, list_at = 0, steps = 0, depth = 0;
   int32_t* c = nullptr;
   int64_t ldc = 0, rows = 0, cols = 0;
 };
