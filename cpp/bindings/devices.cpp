@@ -90,7 +90,7 @@ void register_devices(py::module_& module) {
   module.def("begin_device", &begin_device, "name"_a, "convolves"_a = false);
   py::module_::import("atexit").attr("register")(py::cpp_function([] {
     const Unlocked unlocked;
-    cuda::join_beginners();
+    cuda::rest_gpus();
   }));
   module.def("make_offline_device", [](int capability, bool libraries, std::string folder,
                                        bool tf32) {

@@ -1,4 +1,4 @@
-// Opens what the first run needs, once, while the caller still reads its model.
+// Opens what the first run needs, once, while the caller still reads its model; and ends in order.
 #include <exception>
 #include <mutex>
 #include <set>
@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/fork.h"
 #include "cuda/api/loader.h"
 #include "cuda/device.h"
 #include "cuda/libs/libraries.h"
@@ -16,6 +17,8 @@ namespace {
 
 // Fewer have enough to do.
 constexpr unsigned spare_cores = 4;
+
+const uint64_t loaded_at = fork_generation();
 
 std::mutex mutex;
 auto& threads = *new std::vector<std::thread>;
@@ -36,6 +39,18 @@ void begin(Work work) {
       // Kept by who opens it, and said when it is asked for.
     }
   });
+}
+
+void join_beginners() {
+  while (true) {
+    std::vector<std::thread> ending;
+    {
+      const std::lock_guard lock(mutex);
+      ending.swap(threads);
+    }
+    if (ending.empty()) return;
+    for (std::thread& thread : ending) thread.join();
+  }
 }
 
 }  // namespace
@@ -63,16 +78,11 @@ void begin_dnn(int ordinal) {
   });
 }
 
-void join_beginners() {
-  while (true) {
-    std::vector<std::thread> ending;
-    {
-      const std::lock_guard lock(mutex);
-      ending.swap(threads);
-    }
-    if (ending.empty()) return;
-    for (std::thread& thread : ending) thread.join();
-  }
+void rest_gpus() {
+  if (fork_generation() != loaded_at) return;  // a child has none of the threads
+  join_beginners();
+  rest_compilers();
+  for (const auto& gpu : opened_gpus()) gpu->weights->rest();
 }
 
 }  // namespace rlx::cuda

@@ -26,8 +26,9 @@ void bound_pools();
 void begin_gpu(int ordinal);
 // Begins to open cuDNN there too, for a model that will ask for it.
 void begin_dnn(int ordinal);
-// Before the process ends: no thread may be inside a library then.
-void join_beginners();
+// Before the process ends, since its libraries then take themselves down: returns when no thread of
+// ours opens, compiles or copies any more.
+void rest_gpus();
 // Ends it for all Sessions that use it: their next call raises StaleHandleError.
 void reset_gpu(int ordinal);
 // Those opened so far.

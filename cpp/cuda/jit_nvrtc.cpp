@@ -8,6 +8,7 @@
 #include <future>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "core/build_info.h"
@@ -121,14 +122,34 @@ class CompiledKernel final : public Kernel {
   mutable std::atomic<bool> loaded_{false};
 };
 
+// Never destroyed: a thread of ours may still leave it when the process ends.
+struct Compilers {
+  std::mutex mutex;
+  std::set<JitImpl*> all;
+};
+
+Compilers& compilers() {
+  static auto& made = *new Compilers;
+  return made;
+}
+
 class JitImpl final : public NvrtcJit {
  public:
   JitImpl(std::shared_ptr<Driver> driver, std::optional<std::string> folder)
       : driver(std::move(driver)), folder_(std::move(folder)),
         most_(std::clamp(std::thread::hardware_concurrency(), 1u, 16u)) {
     api::Nvrtc::get();
+    const std::lock_guard lock(compilers().mutex);
+    compilers().all.insert(this);
   }
   ~JitImpl() override {
+    {
+      const std::lock_guard lock(compilers().mutex);
+      compilers().all.erase(this);
+    }
+    rest();
+  }
+  void rest() {
     std::unique_lock lock(mutex_);
     tasks_.clear();
     idle_.wait(lock, [&] { return workers_ == 0; });
@@ -240,6 +261,11 @@ void CompiledKernel::load() const noexcept {
 std::unique_ptr<NvrtcJit> make_jit(std::shared_ptr<Driver> driver,
                                    std::optional<std::string> folder) {
   return std::make_unique<JitImpl>(std::move(driver), std::move(folder));
+}
+
+void rest_compilers() {
+  const std::lock_guard lock(compilers().mutex);
+  for (JitImpl* jit : compilers().all) jit->rest();
 }
 
 std::vector<std::byte> compile_kernel(const KernelSpec& spec, int capability) {

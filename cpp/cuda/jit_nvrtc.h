@@ -24,6 +24,9 @@ class NvrtcJit : public Jit {
 std::unique_ptr<NvrtcJit> make_jit(std::shared_ptr<Driver> driver,
                                    std::optional<std::string> folder = std::nullopt);
 
+// Before the process ends: drops what no compiler has begun, of all of them, and waits for the rest.
+void rest_compilers();
+
 // The image of a kernel for a device of `capability`, from disk or compiled; no GPU is needed.
 std::vector<std::byte> compile_kernel(const KernelSpec& spec, int capability);
 

@@ -86,9 +86,13 @@ Weights::Weights(std::shared_ptr<Driver> driver, std::shared_ptr<MemoryPool> poo
       most_(std::clamp(std::thread::hardware_concurrency() / 2, 1u, 8u)) {}
 
 Weights::~Weights() {
+  rest();
+  driver_->free(stream_);
+}
+
+void Weights::rest() {
   std::unique_lock lock(tasks_mutex_);
   settled_.wait(lock, [&] { return workers_ == 0; });
-  driver_->free(stream_);
 }
 
 void Weights::copy_in(void* to, const void* from, size_t bytes) {

@@ -39,6 +39,8 @@ class Weights {
   void replace(const Constant& constant, const Constant& now);
   // Returns when all that was asked for is on the device; throws what went wrong.
   void settle();
+  // Returns when no thread of this is left.
+  void rest();
   // Done when it returns.
   void copy_in(void* to, const void* from, size_t bytes);
 

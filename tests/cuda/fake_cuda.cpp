@@ -3,6 +3,7 @@
 // FAKE_CUDA_FAIL=name:code[:nth] makes the nth call of a function fail; FAKE_CUDA_LOG names a file
 // that gets one line for each call, and "mapped:BYTES"; with FAKE_CUDA_COPIES also
 // "to:ADDRESS:BYTES" for what is copied to the device.
+// A copy to the device takes FAKE_CUDA_COPY_MS; a process that ends meanwhile ends with status 87.
 // FAKE_CUDA_VERSION is what cuDriverGetVersion tells.
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,6 +18,11 @@
 #include <string>
 
 namespace {
+
+std::atomic<int> copying;
+__attribute__((destructor)) void take_down() {
+  if (copying) _exit(87);
+}
 
 std::mutex mutex;
 std::map<std::string, int> calls;
@@ -128,6 +134,9 @@ int cuMemAllocHost_v2(void** p, size_t n) {
 int cuMemFreeHost(void* p) { std::free(p); ENTER; return 0; }
 int cuMemcpyHtoDAsync_v2(Ptr to, const void* from, size_t n, void*) {
   ENTER;
+  ++copying;
+  if (const char* ms = std::getenv("FAKE_CUDA_COPY_MS")) usleep(1000 * std::atoi(ms));
+  --copying;
   if (std::getenv("FAKE_CUDA_COPIES")) log("to:" + std::to_string(to) + ":" + std::to_string(n));
   std::memcpy(reinterpret_cast<void*>(to), from, n);
   return 0;

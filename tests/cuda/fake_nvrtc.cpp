@@ -1,8 +1,15 @@
-// An NVRTC for tests: a source "compiles" to itself and its options; COMPILED counts.
+// An NVRTC for tests: a source "compiles" to itself and its options; COMPILED counts. It takes
+// COMPILE_MS, and a process that ends meanwhile ends with status 86, where NVRTC breaks the heap.
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <unistd.h>
+std::atomic<int> compiling;
+__attribute__((destructor)) void take_down() {
+  if (compiling) _exit(86);
+}
 struct Program { std::string text, log; };
 extern "C" {
 int nvrtcVersion(int* a, int* b) { *a = 13; *b = 0; return 0; }
@@ -13,6 +20,9 @@ int nvrtcCreateProgram(Program** p, const char* text, const char*, int, const ch
 }
 int nvrtcDestroyProgram(Program** p) { delete *p; return 0; }
 int nvrtcCompileProgram(Program* p, int n, const char** options) {
+  ++compiling;
+  if (const char* ms = std::getenv("COMPILE_MS")) usleep(1000 * std::atoi(ms));
+  --compiling;
   p->text = "\177ELF" + p->text;
   for (int i = 0; i < n; ++i) {
     p->text += options[i];
