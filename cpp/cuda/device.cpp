@@ -20,6 +20,7 @@ class CudaDevice final : public Device, public plan::WeightUpdates {
       : gpu_(std::move(gpu)),
         tools_{*gpu_->driver, *gpu_->jit,          gpu_->libraries.get(),
                options,       gpu_->weights.get(), this} {}
+  ~CudaDevice() override { gpu_->weights->leave(this); }
 
   std::string name() const override {
     return "cuda:" + std::to_string(gpu_->driver->info().ordinal);
@@ -32,14 +33,14 @@ class CudaDevice final : public Device, public plan::WeightUpdates {
   int default_threads() const override { return 1; }  // of the host: it only launches
   std::span<const std::string_view> rungs() const override { return cuda::rungs(); }
   std::unique_ptr<Queue> make_queue(uint64_t random) const override {
-    return cuda::make_queue(gpu_->driver, random, gpu_->weights);
+    return cuda::make_queue(gpu_->driver, random, gpu_->weights, this);
   }
   std::shared_ptr<const void> upload(const Constant& constant) const override {
     return gpu_->weights->upload(this, constant);
   }
   std::shared_ptr<void> allocate(size_t bytes) const override { return gpu_->pool->get(bytes); }
   void copy(void* to, const void* from, size_t bytes) const override {
-    gpu_->weights->settle();
+    gpu_->weights->settle(this);
     gpu_->driver->synchronize_all();
     gpu_->weights->copy_in(to, from, bytes);
   }

@@ -36,8 +36,10 @@ class GraphRecording final : public Recording {
 
 class StreamQueue final : public LaneQueue {
  public:
-  StreamQueue(std::shared_ptr<Driver> driver, uint64_t random, std::shared_ptr<Weights> weights)
-      : driver_(std::move(driver)), weights_(std::move(weights)), own_(driver_->make_stream()),
+  StreamQueue(std::shared_ptr<Driver> driver, uint64_t random, std::shared_ptr<Weights> weights,
+              const void* user)
+      : driver_(std::move(driver)), weights_(std::move(weights)), user_(user),
+        own_(driver_->make_stream()),
         current_(own_),
         done_(driver_->make_event(false)),
         random_(static_cast<uint64_t*>(driver_->allocate_host(2 * sizeof(uint64_t)))) {
@@ -73,7 +75,7 @@ class StreamQueue final : public LaneQueue {
     current_ = next;
   }
   void* stream() override {
-    weights_->settle();
+    weights_->settle(user_);
     return current_;
   }
   uint64_t* random() override { return random_; }
@@ -121,7 +123,7 @@ class StreamQueue final : public LaneQueue {
       lanes_.push_back({driver_->make_stream(), driver_->make_event(false), false});
     }
     for (Lane& lane : lanes_) lane.used = false;
-    weights_->settle();
+    weights_->settle(user_);
     driver_->record(done_, current_);
   }
   // Lane 0 is the queue's own stream; the others begin behind what it was given.
@@ -192,6 +194,7 @@ class StreamQueue final : public LaneQueue {
 
   const std::shared_ptr<Driver> driver_;
   const std::shared_ptr<Weights> weights_;
+  const void* const user_;  // of the weights
   const Stream own_;
   Stream current_, recorded_on_ = nullptr;
   const Event done_;
@@ -207,8 +210,8 @@ class StreamQueue final : public LaneQueue {
 }  // namespace
 
 std::unique_ptr<Queue> make_queue(std::shared_ptr<Driver> driver, uint64_t random,
-                                  std::shared_ptr<Weights> weights) {
-  return std::make_unique<StreamQueue>(std::move(driver), random, std::move(weights));
+                                  std::shared_ptr<Weights> weights, const void* user) {
+  return std::make_unique<StreamQueue>(std::move(driver), random, std::move(weights), user);
 }
 
 }  // namespace rlx::cuda

@@ -7,8 +7,8 @@
 
 namespace rlx::cuda {
 
-// Its work waits until `weights` are on the device.
+// Its work waits until `weights` are on the device; what went wrong with `user`'s is thrown then.
 std::unique_ptr<Queue> make_queue(std::shared_ptr<Driver> driver, uint64_t random,
-                                  std::shared_ptr<Weights> weights);
+                                  std::shared_ptr<Weights> weights, const void* user);
 
 }  // namespace rlx::cuda

@@ -6,7 +6,6 @@
 #include <optional>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "core/error.h"
 
@@ -44,7 +43,7 @@ class Weights::Worker {
       const size_t size = std::min(staging_bytes, task.bytes - done);
       Buffer& buffer = next(size);
       std::memcpy(buffer.memory, static_cast<const std::byte*>(from) + done, size);
-      auto* to = static_cast<std::byte*>(const_cast<void*>(task.memory.get())) + done;
+      auto* to = static_cast<std::byte*>(task.copy->memory.get()) + done;
       driver_.copy(to, buffer.memory, size, stream_);
       driver_.record(buffer.free, stream_);
     }
@@ -107,17 +106,22 @@ std::shared_ptr<const void> Weights::address(const std::shared_ptr<Copy>& copy) 
 std::shared_ptr<const void> Weights::make(const void* user, const Constant& constant, size_t bytes,
                                           std::function<void(void*)> fill,
                                           std::weak_ptr<Copy>& held) {
-  const auto copy = std::make_shared<Copy>(Copy{pool_->get(bytes), constant.owner, {user}});
-  const auto made = address(copy);
-  if (bytes) add({made, bytes, constant.data, std::move(fill)});
+  auto copy = std::make_shared<Copy>(Copy{.memory = pool_->get(bytes), .owner = constant.owner,
+                                          .users = {user}});
   held = copy;
-  return made;
+  if (bytes) add({copy, bytes, constant.data, std::move(fill)});
+  return address(copy);
+}
+
+std::shared_ptr<Weights::Copy> Weights::usable(const std::weak_ptr<Copy>& held) {
+  auto found = held.lock();
+  return found && !found->failure ? found : nullptr;
 }
 
 std::shared_ptr<const void> Weights::upload(const void* user, const Constant& constant) {
   const std::lock_guard lock(mutex_);
   auto& held = held_[Key{constant.data, ""}];
-  if (const auto found = held.lock()) {
+  if (const auto found = usable(held)) {
     found->users.insert(user);
     return address(found);
   }
@@ -129,7 +133,7 @@ std::shared_ptr<const void> Weights::pack(const void* user, const Constant& cons
                                           std::function<void(void*)> fill) {
   const std::lock_guard lock(mutex_);
   auto& held = held_[key_of(constant, format, bytes)];
-  const auto found = held.lock();
+  const auto found = usable(held);
   if (!found) return make(user, constant, bytes, std::move(fill), held);
   found->users.insert(user);
   if (std::exchange(found->stale, false)) {
@@ -144,7 +148,7 @@ std::shared_ptr<const void> Weights::find(const void* user, const Constant& cons
                                           const std::string& format, size_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto at = held_.find(key_of(constant, format, bytes));
-  const auto found = at == held_.end() ? nullptr : at->second.lock();
+  const auto found = at == held_.end() ? nullptr : usable(at->second);
   if (!found || found->stale) return nullptr;
   found->users.insert(user);
   return address(found);
@@ -161,7 +165,7 @@ bool Weights::only_of(const void* user, const Constant& constant) {
 }
 
 void Weights::replace(const Constant& constant, const Constant& now) {
-  settle();
+  wait();
   const std::lock_guard lock(mutex_);
   driver_->synchronize_all();
   for (auto it = first_of(constant); it != held_.end();) {
@@ -172,6 +176,7 @@ void Weights::replace(const Constant& constant, const Constant& now) {
     copy->owner = now.owner;
     copy->stale = !std::get<1>(entry.key()).empty();
     if (!copy->stale && now.bytes) copy_in(copy->memory.get(), now.data, now.bytes);
+    copy->failure = nullptr;
     std::get<0>(entry.key()) = now.data;
     held_.insert(std::move(entry));
   }
@@ -189,8 +194,7 @@ void Weights::add(Task task) {
 // Copies are waited for when nothing is left to begin, so that packing goes on beside them. Until
 // then memory is held that its user may have dropped: a copy is still going there.
 void Weights::work() {
-  std::vector<std::shared_ptr<const void>> begun;
-  std::exception_ptr failure;
+  Copies begun;
   std::optional<Worker> worker;
   while (true) {
     Task task;
@@ -207,34 +211,63 @@ void Weights::work() {
         tasks_.pop_front();
       }
     }
+    const bool more = task.copy != nullptr;
+    if (more) begun.push_back(task.copy);
     try {
       if (!worker) worker.emplace(*driver_);
-      if (task.memory) worker->run(task);
+      if (more) worker->run(task);
       else worker->synchronize();
     } catch (const std::exception&) {
-      failure = std::current_exception();
+      fail(more ? Copies{task.copy} : begun, std::current_exception());
     }
-    if (task.memory) {
-      begun.push_back(std::move(task.memory));
-    } else {
-      finish(begun.size(), std::exchange(failure, nullptr));
-      begun.clear();
-    }
+    if (more) continue;
+    const size_t done = begun.size();
+    begun.clear();
+    finish(done);
   }
 }
 
-void Weights::finish(size_t tasks, std::exception_ptr failure) {
+void Weights::fail(const Copies& copies, const std::exception_ptr& failure) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& copy : copies) {
+    if (!copy->failure) copy->failure = failure;
+    failed_.push_back(copy);
+  }
+  any_failed_ = true;
+}
+
+void Weights::finish(size_t tasks) {
   const std::lock_guard lock(tasks_mutex_);
-  if (failure) failure_ = failure, failed_ = true;
   pending_ -= tasks;
   settled_.notify_all();
 }
 
-void Weights::settle() {
-  if (pending_ == 0 && !failed_) return;
+void Weights::wait() {
+  if (pending_ == 0) return;
   std::unique_lock lock(tasks_mutex_);
   settled_.wait(lock, [&] { return pending_ == 0; });
-  if (failure_) std::rethrow_exception(failure_);
+}
+
+void Weights::settle(const void* user) {
+  wait();
+  if (!any_failed_) return;
+  const std::lock_guard lock(mutex_);
+  std::erase_if(failed_, [](const auto& each) {
+    const auto copy = each.lock();
+    return !copy || !copy->failure;
+  });
+  any_failed_ = !failed_.empty();
+  for (const auto& each : failed_) {
+    const auto copy = each.lock();
+    if (copy && copy->users.contains(user)) std::rethrow_exception(copy->failure);
+  }
+}
+
+void Weights::leave(const void* user) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, held] : held_) {
+    if (const auto copy = held.lock()) copy->users.erase(user);
+  }
 }
 
 }  // namespace rlx::cuda

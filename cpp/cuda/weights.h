@@ -1,7 +1,8 @@
 // Weights as the device has them: once for all Sessions, in their own type.
 //
 // Worker threads pack and copy them while kernels compile and libraries start; whoever puts work on
-// a stream that may read them calls settle() first.
+// a stream that may read them calls settle() first. A copy that fails is the matter of the Sessions
+// that asked for it; whoever asks later gets a new one.
 #pragma once
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <vector>
 
 #include "backend.h"
 #include "cuda/memory_pool.h"
@@ -37,8 +39,10 @@ class Weights {
   // Copies of `constant` become copies of `now`, where they are; the caller has seen to it that
   // nothing reads them. Packed forms are filled when pack() is called for `now`.
   void replace(const Constant& constant, const Constant& now);
-  // Returns when all that was asked for is on the device; throws what went wrong.
-  void settle();
+  // Returns when all that was asked for is on the device; throws what went wrong with `user`'s.
+  void settle(const void* user);
+  // The Session is gone.
+  void leave(const void* user);
   // Returns when no thread of this is left.
   void rest();
   // Done when it returns.
@@ -49,19 +53,20 @@ class Weights {
   static Key key_of(const Constant& constant, const std::string& format, size_t bytes) {
     return {constant.data, format + " " + std::to_string(bytes)};
   }
-  struct Task {
-    std::shared_ptr<const void> memory;  // with the constant's owner
-    size_t bytes;
-    const void* from;                    // or, where there is one, what fill writes
-    std::function<void(void*)> fill;
-  };
-  class Worker;
   struct Copy {
     std::shared_ptr<void> memory;
     std::shared_ptr<const void> owner;  // of the host's bytes: no other weight gets their address
     std::set<const void*> users;
     bool stale = false;                 // to be filled again
+    std::exception_ptr failure = nullptr;  // why it does not hold the bytes
   };
+  struct Task {
+    std::shared_ptr<Copy> copy;
+    size_t bytes;
+    const void* from;  // or, where there is one, what fill writes
+    std::function<void(void*)> fill;
+  };
+  class Worker;
   using Held = std::map<Key, std::weak_ptr<Copy>>;
   std::shared_ptr<const void> make(const void* user, const Constant& constant, size_t bytes,
                                    std::function<void(void*)> fill, std::weak_ptr<Copy>& held);
@@ -70,23 +75,28 @@ class Weights {
   Held::iterator first_of(const Constant& constant) {
     return held_.lower_bound(Key{constant.data, ""});
   }
+  // Null where there is none, or one that failed.
+  static std::shared_ptr<Copy> usable(const std::weak_ptr<Copy>& held);
   void add(Task task);
   void work();
-  void finish(size_t tasks, std::exception_ptr failure);
+  using Copies = std::vector<std::shared_ptr<Copy>>;
+  void fail(const Copies& copies, const std::exception_ptr& failure);
+  void finish(size_t tasks);
+  void wait();
 
   const std::shared_ptr<Driver> driver_;
   const std::shared_ptr<MemoryPool> pool_;
   const Stream stream_;
   const unsigned most_;      // workers
-  std::mutex mutex_;         // of the table
+  std::mutex mutex_;         // of the table and the copies in it
   Held held_;
+  std::vector<std::weak_ptr<Copy>> failed_;
+  std::atomic<bool> any_failed_{false};
   std::mutex tasks_mutex_;
   std::condition_variable settled_;
   std::deque<Task> tasks_;
   unsigned workers_ = 0;
   std::atomic<size_t> pending_{0};
-  std::atomic<bool> failed_{false};
-  std::exception_ptr failure_;
 };
 
 }  // namespace rlx::cuda

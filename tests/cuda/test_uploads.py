@@ -63,3 +63,46 @@ else:
 print(len(found))
 """)
     assert done.stdout.split() == ["2"], done.stderr
+
+
+def test_a_weight_that_cannot_be_copied_fails_its_own_sessions_only(on_fake_gpu):  # noqa: F811
+    """Those of another model go on, and the same model can be loaded again."""
+    done, _ = on_fake_gpu("""
+def runs(session):
+    try:
+        return session.run({"x": there})["y"].shape == (3, 4)
+    except rlx.Error:
+        return False
+onnx.save(model(5), "m.onnx")
+before = rlx.load(model(3), device="cuda")
+there = before.run({"x": x}, outputs="device")["y"]  # so that weights are all that is copied
+os.environ["FAKE_CUDA_FAIL"] = "cuMemcpyHtoDAsync_v2:2"  # out of memory
+failed = rlx.load("m.onnx", device="cuda")
+print("failing", runs(failed))
+del os.environ["FAKE_CUDA_FAIL"]
+print("still", runs(failed))
+print("before", runs(before))
+print("other", runs(rlx.load(model(7), device="cuda")))
+print("again", runs(rlx.load("m.onnx", device="cuda")))
+print("still", runs(failed))
+del failed
+import gc; gc.collect()
+print("again", runs(rlx.load("m.onnx", device="cuda")))
+""".replace('"m.onnx"', 'os.environ["FAKE_CUDA_LOG"] + ".onnx"'))
+    assert done.stdout.splitlines() == [
+        "failing False", "still False", "before True", "other True", "again True", "still False",
+        "again True"]
+
+
+def test_new_values_mend_a_weight_that_could_not_be_copied(on_fake_gpu):  # noqa: F811
+    done, _ = on_fake_gpu("""
+there = rlx.load(model(5), device="cuda").run({"x": x}, outputs="device")["y"]
+session = rlx.load(model(), device="cuda")
+os.environ["FAKE_CUDA_FAIL"] = "cuMemcpyHtoDAsync_v2:2"
+try: session.run({"x": there})
+except rlx.Error as error: print(type(error).__name__)
+del os.environ["FAKE_CUDA_FAIL"]
+session.update_weights({"w": np.ones((4, 4), np.float32)})
+print(session.run({"x": there})["y"].shape)
+""")
+    assert done.stdout.splitlines() == ["MemoryLimitError", "(3, 4)"]
