@@ -93,10 +93,12 @@ void register_devices(py::module_& module) {
     cuda::rest_gpus();
   }));
   module.def("make_offline_device", [](int capability, bool libraries, std::string folder,
-                                       bool tf32) {
+                                       bool tf32, bool half_activations) {
     find_cuda();
-    return cuda::make_offline_device(capability, libraries, std::move(folder), {.tf32 = tf32});
-  }, "capability"_a, "libraries"_a, "folder"_a, "tf32"_a, "A GPU that only compiles; needs none.");
+    return cuda::make_offline_device(capability, libraries, std::move(folder),
+                                     {.tf32 = tf32, .half_activations = half_activations});
+  }, "capability"_a, "libraries"_a, "folder"_a, "tf32"_a, "half_activations"_a,
+     "A GPU that only compiles; needs none.");
   module.def("finish_kernels", [](const std::shared_ptr<Device>& device) {
     const Unlocked unlocked;
     cuda::finish_kernels(*device);

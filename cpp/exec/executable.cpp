@@ -121,8 +121,8 @@ void Executable::run(std::span<const Input> inputs, OutputSink& sink, StringTabl
   if (entry.queue) entry.queue->use(stream);
   RunShared run{*entry.arena, entry.queue.get(), lease.entry->random, shared_.threads, strings,
                 state, observer};
-  ++shared_.counters.runs;
   Runner(*main_, *lease.entry->context, run, 0, sink).run(inputs);
+  ++shared_.counters.runs;
 }
 
 void Executable::prepare(std::span<const Input> inputs) {

@@ -28,7 +28,8 @@ class _Offline(Session):
         super().__init__(model, **options, device="cpu")  # nothing of a GPU is opened here
 
     def _make_device(self) -> Any:
-        return _core.make_offline_device(*self._target, self.options.tf32)
+        return _core.make_offline_device(*self._target, self.options.tf32,
+                                         self.options.weights != "")
 
 
 def prepare(session: Session, inputs: Any = None) -> None:

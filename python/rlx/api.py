@@ -34,7 +34,7 @@ def run(model: Any, inputs: Any, *, out: dict[str, np.ndarray] | None = None,
     """Runs a model once: output name -> ndarray.
 
     model and options as for `load`, inputs and out as for Session.run. The last few models stay
-    loaded (by file identity and options), so that calling this in a loop is as fast as a Session.
+    loaded (by identity of their files, and options): a loop of this is as fast as a Session.
     """
     key = _identity(model)
     if key is None:
@@ -52,15 +52,19 @@ def _session(key: tuple, model: Any, options: dict[str, Any]) -> Session:
         return Session(model, **options)  # which says what is wrong with the option
     with _lock:
         found = _sessions.get(key)
-        if found is not None:
+        if found is not None and found._model.is_current():
             _sessions.move_to_end(key)
             return found
     made = Session(model, **options)
     with _lock:
-        found = _sessions.setdefault(key, made)
+        other = _sessions.get(key)
+        if other is not None and other is not found:  # another thread was quicker
+            return other
+        _sessions[key] = made
+        _sessions.move_to_end(key)
         while len(_sessions) > SESSIONS:
             _sessions.popitem(last=False)
-    return found
+    return made
 
 
 def _identity(model: Any) -> tuple | None:

@@ -10,6 +10,10 @@ from typing import Any
 from rlx.errors import InputError
 
 
+LARGEST = 2**63 - 1
+_SHOWN = 60  # characters of a text that an error repeats
+
+
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A variable, the option of rlx.Options or rlx.configure that it stands for, and its text's
@@ -28,10 +32,15 @@ def _text(option: str) -> Callable[[str], dict[str, Any]]:
 
 def _number(option: str) -> Callable[[str], dict[str, Any]]:
     def read(text: str) -> dict[str, Any]:
-        if not text.isdecimal():
-            raise ValueError("a whole number")
-        return {option: int(text)}
+        return {option: _whole(text)}
     return read
+
+
+def _whole(text: str) -> int:
+    """As core/env reads it."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= LARGEST):
+        raise ValueError(f"a whole number from 0 to {LARGEST}")
+    return int(text)
 
 
 def _switch(option: str) -> Callable[[str], dict[str, Any]]:
@@ -44,9 +53,9 @@ def _switch(option: str) -> Callable[[str], dict[str, Any]]:
 
 def _mode(text: str) -> dict[str, Any]:
     mode, colon, streams = text.partition(":")
-    if colon and (mode != "multistream" or not streams.isdecimal()):
+    if colon and mode != "multistream":
         raise ValueError("a mode, or multistream:N")
-    return {"mode": mode} | ({"streams": int(streams)} if colon else {})
+    return {"mode": mode} | ({"streams": _whole(streams)} if colon else {})
 
 
 VARIABLES = (
@@ -75,15 +84,18 @@ VARIABLES = (
 
 def options(names: Any) -> dict[str, Any]:
     """Options that the environment gives and that are not among `names`; InputError for a variable
-    that cannot be read. One that is empty counts as unset."""
+    that cannot be read, those of the process too. One that is empty counts as unset."""
     found: dict[str, Any] = {}
     for variable in VARIABLES:
         text = os.environ.get(variable.name)
-        if not text or variable.of_process or variable.option in names:
+        if not text or variable.option in names:
             continue
         try:
-            found |= variable.read(text)
+            given = variable.read(text)
         except ValueError as error:
+            shown = repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
             raise InputError(f"the environment variable {variable.name} is not usable",
-                             expected=str(error), got=repr(text)) from None
+                             expected=str(error), got=shown) from None
+        if not variable.of_process:  # the core reads those
+            found |= given
     return {name: value for name, value in found.items() if name not in names}

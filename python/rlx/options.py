@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from rlx import _core, environment
 from rlx.errors import InputError
+from rlx.ir.types import HALF_NAMES
 
 if TYPE_CHECKING:
     from rlx._core import Device
 
-WEIGHTS = ("", "f16", "bf16")
+WEIGHTS = ("", *HALF_NAMES)
 MODES = ("graph", "stream", "multistream", "eager")
 COMPILES = ("jit", "aot")
-_LARGEST = {"threads": 2**31 - 1, "streams": 32, "plan_cache_bytes": 2**63 - 1,
-            "memory_limit": 2**63 - 1}
+_LARGEST = {"threads": 2**31 - 1, "streams": 32, "plan_cache_bytes": environment.LARGEST,
+            "memory_limit": environment.LARGEST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +101,11 @@ class Options:
                 raise InputError(f"option {name!r} is unknown",
                                  expected=" or ".join(filter(None, known)), got=given[name])
         for name, largest in _LARGEST.items():
-            if not 0 <= given.get(name, 0) <= largest:
-                raise InputError(f"option {name!r} is out of range",
-                                 expected=f"0 to {largest}", got=given[name])
+            value = given.get(name, 0)
+            if not 0 <= value <= largest:
+                shown = value if abs(value) <= environment.LARGEST else "a number beyond 64 bits"
+                raise InputError(f"option {name!r} is out of range", expected=f"0 to {largest}",
+                                 got=shown)
         return cls(**given)
 
 
@@ -118,7 +121,7 @@ def configure(**settings: Any) -> None:
             raise InputError(f"unknown setting {name!r}", expected=", ".join(variables))
         number = name == "arena_pool"
         if value is not None and (type(value) is not (int if number else str)
-                                  or (number and not 0 <= value < 2**63)):
+                                  or (number and not 0 <= value <= environment.LARGEST)):
             raise InputError(f"setting {name!r} has a bad value", got=repr(value),
                              expected="bytes" if number else "a folder or off")
     for name, value in settings.items():

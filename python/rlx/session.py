@@ -209,11 +209,11 @@ class Session:
         return self._compiler.Facts(**known, fed=fed, denied=denied)
 
     @property
-    def _disabled(self) -> tuple[str, ...]:
-        """The passes left out, the device's choice among them."""
+    def left_out(self) -> tuple[str, ...]:
+        """The passes that are left out: those of the option `disable`, and what gains nothing."""
         # A GPU is quickest with floats and halves; there one product for three saves launches.
-        cpu = self.device == "cpu"
-        return self.options.disable + (("siblings",) if cpu else ("integers", "widen"))
+        idle = ("siblings",) if self.device == "cpu" else ("integers", "widen")
+        return self.options.disable + idle + (() if self.options.weights else ("narrow",))
 
     def _executable(self, facts: Any, outputs: tuple[str, ...] | None = None) -> Any:
         self._check_open()
@@ -228,7 +228,7 @@ class Session:
         return found
 
     def _program(self, facts: Any, outputs: tuple[str, ...] | None, model: Any) -> Any:
-        return self._compiler.compile_model(model, facts, outputs, self._disabled, self._maps,
+        return self._compiler.compile_model(model, facts, outputs, self.left_out, self._maps,
                                             self.options.weights,
                                             self._watch and self._watch.compiling())
 

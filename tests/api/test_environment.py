@@ -69,11 +69,22 @@ def test_one_of_two_options_of_a_variable_may_be_given(monkeypatch):
 @pytest.mark.parametrize("name, text", [
     ("RLX_WORKERS", "many"), ("RLX_WORKERS", "-1"), ("RLX_VERBOSE", "yes"),
     ("RLX_CUDA_EXEC_MODE", "stream:2"), ("RLX_CUDA_EXEC_MODE", "multistream:x"),
+    ("RLX_CUDA_ARENA_POOL", "plenty"), ("RLX_CUDA_ARENA_POOL", "-1"),
+    ("RLX_CUDA_ARENA_POOL", str(2**63)), ("RLX_WORKERS", "9" * 10_000), ("RLX_WORKERS", "٣"),
+    ("RLX_WORKERS", "x" * 10_000), ("RLX_CUDA_EXEC_MODE", "multistream:" + "9" * 10_000),
 ])
 def test_a_variable_that_cannot_be_read_is_named(name, text, monkeypatch):
     monkeypatch.setenv(name, text)
-    with pytest.raises(rlx.InputError, match=name):
+    with pytest.raises(rlx.InputError, match=name) as caught:
         rlx.load(small(), device="cpu")
+    assert len(str(caught.value)) < 300
+
+
+def test_an_option_far_out_of_range_is_not_repeated():
+    for value in (10**5000, -10**5000):
+        with pytest.raises(rlx.InputError, match="'threads' is out of range") as caught:
+            rlx.load(small(), device="cpu", threads=value)
+        assert len(str(caught.value)) < 300
 
 
 def test_a_bad_value_is_refused_as_the_option_is(monkeypatch):

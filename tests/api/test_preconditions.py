@@ -1,7 +1,7 @@
 """Numbers that an operator cannot mean: each is refused by an error naming node and reason."""
 
 import numpy as np
-from onnx import helper
+from onnx import TensorProto, helper
 import pytest
 
 import rlx
@@ -98,6 +98,35 @@ def test_refused_by_name(op, inputs, shapes, initializers, attributes):
     error = caught.value
     assert not isinstance(error, rlx.InternalError)
     assert error.op == op and error.node
+
+
+INTEGERS = {"u": np.ones((1, 1, 3, 3), np.uint8), "i": np.ones((1, 1, 3, 3), np.int8),
+            "su": np.uint8(3), "si": np.int8(3), "f": np.float32(0.5)}
+
+
+@pytest.mark.parametrize("op, inputs, attributes", [
+    ("DequantizeLinear", "u f si", {}), ("DequantizeLinear", "i f su", {}),
+    ("QuantizeLinear", "f f su", {"output_dtype": TensorProto.INT8}),
+    ("QLinearMatMul", "u f si i f si f su", {}), ("QLinearMatMul", "u f su i f su f su", {}),
+    ("QLinearConv", "u f si i f si f su", {}), ("QLinearConv", "u f su i f su f su", {}),
+    ("MatMulInteger", "u i si", {}), ("MatMulInteger", "u i su su", {}),
+    ("ConvInteger", "u i si", {}), ("ConvInteger", "u i su su", {}),
+    ("com.microsoft:DequantizeLinear", "u f si", {}),
+    ("com.microsoft:QLinearAdd", "u f su u f su f si", {}),
+    ("com.microsoft:QLinearAdd", "u f su u f si f su", {}),
+    ("com.microsoft:QGemm", "u f si i f si", {}),
+    ("com.microsoft:MatMulIntegerToFloat", "u i f f si", {}),
+])
+def test_zero_points_of_another_type(op, inputs, attributes):
+    """They are T, as the tensor that they belong to."""
+    domain, _, name = op.rpartition(":")
+    made = model([node(name, inputs, "y", domain=domain, **attributes)], [], [value("y")],
+                 {k: v for k, v in INTEGERS.items() if k in inputs.split()}, opset=21)
+    made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    with pytest.raises(rlx.ModelError, match="zero point") as caught:
+        rlx.run(made, {})
+    assert caught.value.op == name and caught.value.node
+    assert {caught.value.expected, caught.value.got} == {"uint8", "int8"}
 
 
 @pytest.mark.parametrize("scale", [0, -1, np.nan, np.inf, 1e30])

@@ -56,6 +56,26 @@ def test_run_keeps_sessions(tmp_path, monkeypatch):
     assert len(made) == 4
 
 
+def test_run_sees_that_external_data_changed(tmp_path):
+    """The model's own file stays as it is; data that changes in place has another time."""
+    path, data = tmp_path / "m.onnx", tmp_path / "w.bin"
+    made = model([node("Mul", "x w", "y")], [value("x", F, [4])], [value("y")],
+                 {"w": np.full(4, 2, np.float32)})
+    onnx.save(made, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    assert rlx.run(path, arange(4))["y"][3] == 6
+    kept = api._session(api._identity(path), path, {})
+    assert api._session(api._identity(path), path, {}) is kept
+    before = os.stat(data)
+    np.full(4, 3, np.float32).tofile(tmp_path / "new.bin")
+    os.replace(tmp_path / "new.bin", data)
+    os.utime(data, ns=(before.st_atime_ns, before.st_mtime_ns + 1000))
+    assert rlx.run(path, arange(4))["y"][3] == 9
+    assert api._session(api._identity(path), path, {}) is not kept
+    os.remove(data)
+    with pytest.raises(rlx.ModelError, match="w.bin"):
+        rlx.run(path, arange(4))
+
+
 def test_eight_threads_on_one_session():
     chain = model([node("MatMul", "x w", "a"), node("Relu", "a", "b"), node("MatMul", "b w", "c"),
                    node("Softmax", "c", "y")], [value("x", F, ["n", 16])], [value("y")],
@@ -122,6 +142,14 @@ def test_counters_tell_what_was_done():
             session.run([arange(n, 4), arange(n, 4)])
         found = session.counters()
     assert found["imports"] == 1 and found["runs"] == 4 and found["plans"] == 2
+
+
+def test_a_run_that_is_refused_is_not_counted():
+    with rlx.load(add()) as session:
+        session.run([arange(2, 4), arange(2, 4)])
+        with pytest.raises(rlx.InputError):
+            session.run([arange(2, 4), arange(2, 5)])
+        assert session.counters()["runs"] == 1
 
 
 def test_reports_after_a_run():

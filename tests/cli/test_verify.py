@@ -39,8 +39,8 @@ def break_pass(monkeypatch, name, spoil):
     """The pass does its work, and then spoil(node) to every node."""
     right = PIPELINE[name]
 
-    def broken(graph):
-        graph = right(graph)
+    def broken(graph, *more):
+        graph = right(graph, *more)
         for_each_graph(graph, lambda g: [spoil(n) for n in g.nodes])
         return graph
 
@@ -104,6 +104,15 @@ def test_a_broken_pass_is_named(verify, digits, three, monkeypatch, name):
     found = verify(digits, "--input", three, code=1)
     assert found["blame"] == f"pass {name}", found
     assert (found["node"], found["cure"]) == ("/Gemm", {"disable": [name]})
+
+
+def test_the_pass_that_makes_weights_half_can_be_blamed(verify, mlp, monkeypatch):
+    assert verify(mlp, "--weights", "f16", code=0)["right"]
+    break_pass(monkeypatch, "narrow", double)
+    found = verify(mlp, "--weights", "f16", code=1)
+    assert (found["blame"], found["cure"]) == ("pass narrow", {"disable": ["narrow"]})
+    assert verify(mlp, "--weights", "f16", "--disable", "narrow", code=0)["right"]
+    assert verify(mlp, code=0)["right"], "without the option the pass is left out"
 
 
 def test_a_pass_that_breaks_a_fused_relu_is_named(verify, mlp, monkeypatch):

@@ -19,8 +19,27 @@ feeds = [inputs(name, size) for size in SIZES[name]]
 RUN = """
 with rlx.load(model, device="cuda") as session:
     for each in feeds: session.run(each)
+    rlx._core.finish_kernels(session._device)  # a Region may have been interpreted until now
 rows = rlx._core.cuda_statistics()[0]
 print(rows["kernels_compiled"], rows["kernels_read"])
+"""
+
+
+HALF = """
+import numpy as np, onnx, rlx
+from onnx import TensorProto as T, helper as h, numpy_helper
+rng = np.random.default_rng(0)
+w = [numpy_helper.from_array(rng.standard_normal(s, np.float32), n)
+     for n, s in (("w", (64, 64)), ("v", (64, 32)), ("k", (8, 4, 3, 3)))]
+nodes = [h.make_node("MatMul", ["x", "w"], ["p"]), h.make_node("Relu", ["p"], ["q"]),
+         h.make_node("MatMul", ["q", "v"], ["y"]), h.make_node("Conv", ["i", "k"], ["z"])]
+info = h.make_tensor_value_info
+graph = h.make_graph(nodes, "g",
+                     [info("x", T.FLOAT, ["n", 64]), info("i", T.FLOAT, ["n", 4, 9, 9])],
+                     [info("y", T.FLOAT, ["n", 32]), info("z", T.FLOAT, None)], w)
+model = h.make_model(graph, opset_imports=[h.make_opsetid("", 20)], ir_version=9)
+feeds = [{"x": np.ones((n, 64), np.float32), "i": np.ones((n, 4, 9, 9), np.float32)}
+         for n in (1, 3)]
 """
 
 
@@ -44,6 +63,31 @@ assert names and all(name.endswith(".cubin") for name in names)
     compiled, read = map(int, done.stdout.split())
     assert compiled == 0 and read >= 4
     assert len(images(folder)) == before
+
+
+@pytest.mark.parametrize("libraries", [False, True])
+@pytest.mark.parametrize("how", ["rlx.compile", "the command"])
+def test_a_folder_for_half_weights_leaves_nothing_to_compile(
+        python, fake_driver, fake_nvrtc, fake_blas_lt, tmp_path, libraries, how):
+    """A Session with weights="f16" on a GPU rounds activations too, so its kernels are others."""
+    folder = tmp_path / "shipped"
+    python(HALF + f"""
+from rlx.cli import main
+if {how!r} == "rlx.compile":
+    rlx.compile(model, {str(folder)!r}, architectures=["sm_90"], weights="f16")
+else:
+    path = {str(tmp_path / "m.onnx")!r}
+    onnx.save(model, path)
+    for n in (1, 2):
+        assert main(["compile", path, "-o", {str(folder)!r}, "--arch", "sm_90", "--weights", "f16",
+                     "--dim", f"n={{n}}"]) == 0
+""", fake_nvrtc)
+    packages = (fake_nvrtc, fake_blas_lt) if libraries else (fake_nvrtc,)
+    done = python(HALF + RUN.replace('device="cuda"', 'device="cuda", weights="f16"'), *packages,
+                  LD_LIBRARY_PATH=str(fake_driver), RLX_CUDA_PTX_CACHE=str(folder),
+                  BLAS_LT_LOG=str(tmp_path / "log"))
+    compiled, read = map(int, done.stdout.split())
+    assert compiled == 0 and read >= 2
 
 
 def test_each_architecture_gets_its_own(python, fake_nvrtc, tmp_path):

@@ -1,7 +1,7 @@
 """How many kernels a network asks the compiler for: what a first run with an empty cache costs.
 
-Without libraries, whose kernels are compiled already. A count may fall, and then the table is
-changed, but not rise: NVRTC takes 0.1 to 1 s of a core for each.
+Without libraries, whose kernels are compiled already. A count that falls is entered here; one that
+rises needs a reason: NVRTC takes 0.1 to 1 s of a core for each.
 """
 
 import pytest
@@ -15,6 +15,7 @@ model = builder.build(0, np.dtype("{dtype}"), **builder.NARROW)
 for size in SIZES["{name}"]:
     with rlx.load(model, device="cuda") as session:
         session.run(inputs("{name}", size, dtype=np.dtype("{dtype}")))
+        rlx._core.finish_kernels(session._device)  # a Region may have been interpreted until now
     print(rlx._core.cuda_statistics()[0]["kernels_compiled"])
 """
 
@@ -24,5 +25,5 @@ for size in SIZES["{name}"]:
 def test_a_network_asks_for_no_more_kernels(python, fake_driver, fake_nvrtc, name, dtype):
     done = python(RUN.format(name=name, dtype=dtype), fake_nvrtc, LD_LIBRARY_PATH=str(fake_driver))
     first, *later = map(int, done.stdout.split())
-    assert first <= KERNELS[name]
+    assert first == KERNELS[name]
     assert later and set(later) == {first}  # another size compiles nothing

@@ -172,8 +172,13 @@ def test_a_recording_routes_anew(rng, device):
     ("MoE", "swiglu_fusion", {"swiglu_fusion": 1}),
     ("MoE", "needs fc3", {"activation_type": "swiglu"}),
     ("MoE", "activation_type", {"activation_type": "elu"}),
+    ("MoE", "fc3 is given", {"activation_type": "swiglu", "swiglu_fusion": 1, "fc3": True}),
+    ("MoE", "fc3 is given", {"activation_type": "swiglu", "swiglu_fusion": 2, "fc3": True}),
 ])
 def test_refusals(rng, op, message, more):
-    with pytest.raises(rlx.Error, match=message):
+    more = dict(more)
+    third = [None, values(rng, 3, 6, 8)] if more.pop("fc3", False) else []
+    with pytest.raises(rlx.Error, match=message) as caught:
         run(op, [values(rng, 4, 8), values(rng, 4, 3), values(rng, 3, 6, 8), None,
-                 values(rng, 3, 8, 6)], **more)
+                 values(rng, 3, 8, 6), *third], **more)
+    assert caught.value.op == op and caught.value.node

@@ -107,6 +107,13 @@ def test_float_weights_become_half(weights):
     assert products[1].inputs[1] is products[2].inputs[1]
 
 
+def test_the_pass_can_be_switched_off():
+    model = model_of([node("MatMul", "x w", "y")], {"x": ["n", 5]}, ["y"], {"w": normal(5, 6)})
+    for weights, disable in (("f16", ["narrow"]), ("", [])):
+        graph = run_pipeline(import_model(read(model)), disable, weights)
+        assert weights_of(graph) == [DType.FLOAT32]
+
+
 def test_convolutions_become_half():
     model = model_of([node("Conv", "x w", "y", pads=[1, 1, 1, 1])], {"x": ["n", 3, 6, 6]}, ["y"],
                      {"w": normal(4, 3, 3, 3)})

@@ -6,11 +6,12 @@ import argparse
 from typing import Any
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """The model, how it is compiled, and where it runs."""
+def add_model(parser: argparse.ArgumentParser, runs: bool = True) -> None:
+    """The model, how it is compiled, and where it runs, if it does."""
     parser.add_argument("model", metavar="MODEL", help="the .onnx file")
     group = parser.add_argument_group("options of the session")
-    group.add_argument("--device", help="auto (default), cpu or cuda[:N]")
+    if runs:
+        group.add_argument("--device", help="auto (default), cpu or cuda[:N]")
     group.add_argument("--threads", type=int, metavar="N",
                        help="CPU threads; 0 (default) takes what the machine allows")
     group.add_argument("--disable", action="append", metavar="PASS",
@@ -19,6 +20,8 @@ def add_model(parser: argparse.ArgumentParser) -> None:
                        help="insist on a rung where it applies (see rlx explain)")
     group.add_argument("--mode", help="of CUDA runs: graph (default), stream, multistream, eager")
     group.add_argument("--weights", help="f16 or bf16: hold float32 weights in half the memory")
+    group.add_argument("--no-tf32", dest="tf32", action="store_false", default=None,
+                       help="float32 products on CUDA are not rounded to TF32")
     group.add_argument("--memory-limit", type=int, metavar="BYTES",
                        help="refuse plans whose arena is larger")
 
@@ -43,8 +46,8 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 
 def session_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The keywords of rlx.load that were given."""
-    names = ("device", "threads", "disable", "force", "mode", "weights", "memory_limit")
-    given = {name: getattr(arguments, name) for name in names}
+    names = ("device", "threads", "disable", "force", "mode", "weights", "tf32", "memory_limit")
+    given = {name: getattr(arguments, name, None) for name in names}
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -49,7 +49,7 @@ def _program(session: Any, facts: Any, final: bool) -> str:
     from rlx.passes import run_pipeline
     graph = import_model(session._model, facts)
     if final:
-        graph = run_pipeline(graph, session._disabled, session.options.weights)
+        graph = run_pipeline(graph, session.left_out, session.options.weights)
     return print_graph(graph)
 
 

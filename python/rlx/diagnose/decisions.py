@@ -8,7 +8,7 @@ from typing import Any
 from rlx.importer.importer import import_model
 from rlx.importer.loaded import LoadedGraph
 from rlx.ir.graph import Alias, Graph
-from rlx.passes import PIPELINE
+from rlx.passes import run_pipeline
 from rlx.passes.children import for_each_graph
 
 
@@ -52,13 +52,14 @@ def _fates(session: Any, facts: Any) -> tuple[set[str], dict[str, str]]:
     """The nodes that are only aliases in the end, and which pass removed which node."""
     graph = import_model(session._model, facts)
     before, gone = _names(graph), {}
-    for name, rewrite in PIPELINE.items():
-        if name in session._disabled:
-            continue
-        graph = rewrite(graph)
-        after = _names(graph)
-        gone |= {node: name for node in before - after}
+
+    def see(name: str, rewritten: Graph) -> None:
+        nonlocal before
+        after = _names(rewritten)
+        gone.update(dict.fromkeys(before - after, name))
         before = after
+
+    graph = run_pipeline(graph, session.left_out, session.options.weights, see)
     return _names(graph, aliases=True), gone
 
 

@@ -76,7 +76,7 @@ class _Verify:
         with self.session as session:
             facts, executable, _ = session._settle(self.given)
             imported = import_model(session._model, facts)
-            final = run_pipeline(import_model(session._model, facts), session._disabled,
+            final = run_pipeline(import_model(session._model, facts), session.left_out,
                                  session.options.weights)
             run, results = self.captured(session, executable, final)
             wanted = {v.name for g in run for v in g.node.outputs if v is not None and v.name}
@@ -171,7 +171,7 @@ class _Verify:
             verdict.why = "every kernel is right on its own inputs; other options draw other " \
                           "random numbers, which cannot be compared"
             return
-        passes = [name for name in PIPELINE if name not in self.session._disabled]
+        passes = [name for name in PIPELINE if name not in self.session.left_out]
         for names in (*([name] for name in passes), passes):
             if self.cures(disable=names):
                 together = "several passes together" if len(names) > 1 else f"pass {names[0]}"
@@ -214,7 +214,7 @@ class _Verify:
         try:
             with Session(self.model, **changed) as other:
                 facts, executable, _ = other._settle(self.given)
-                graph = run_pipeline(import_model(other._model, facts), other._disabled,
+                graph = run_pipeline(import_model(other._model, facts), other.left_out,
                                      other.options.weights)
                 run, results = self.captured(other, executable, graph)
         except Error:  # this model needs the decision

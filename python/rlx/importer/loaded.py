@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 
+from rlx.importer.source import Source, unchanged
 from rlx.ir.packing import bits_of, unpack
 from rlx.ir.types import DType
 
@@ -157,3 +158,8 @@ class LoadedModel:
     description: str = ""
     graph_description: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
+    files: dict[str, Source] = field(default_factory=dict)  # of external data, by their paths
+
+    def is_current(self) -> bool:
+        """Whether the files of external data are still those that were read."""
+        return all(unchanged(path, source) for path, source in self.files.items())

@@ -40,7 +40,10 @@ def read(model: Any) -> LoadedModel:
         cuts: dict[bytes, Cut] = {}
         if proto is None:
             proto, cuts = _parse(source)
-        return _load(proto, TensorReader(source, cuts, ExternalData(path)), path)
+        external = ExternalData(path)
+        loaded = _load(proto, TensorReader(source, cuts, external), path)
+        loaded.files = external.files
+        return loaded
 
 
 def _open(model: Any) -> tuple[str | None, Source | None, onnx.ModelProto | None]:

@@ -52,10 +52,22 @@ def open_file(path: str) -> Source:
         raise ModelError(f"{path!r} cannot be read: {error}") from error
 
 
+def unchanged(path: str, source: Source) -> bool:
+    """Whether the file at `path` is still the one that `source` maps, with the same content."""
+    try:
+        return _identity(os.stat(path)) == source.identity
+    except OSError:
+        return False
+
+
+def _identity(info: os.stat_result) -> str:
+    return f"{info.st_dev}:{info.st_ino}:{info.st_size}:{info.st_mtime_ns}"
+
+
 def map_file(descriptor: int) -> Source:
     """Map an open regular file from its start."""
     info = os.fstat(descriptor)
-    identity = f"{info.st_dev}:{info.st_ino}:{info.st_size}:{info.st_mtime_ns}"
+    identity = _identity(info)
     if info.st_size == 0:
         return Source(b"", identity)
     return Source(mmap.mmap(descriptor, info.st_size, access=mmap.ACCESS_READ), identity)

@@ -84,6 +84,7 @@ class DType(enum.IntEnum):
 FLOATS = frozenset(
     d for d in DType if d.name.startswith(("FLOAT", "BFLOAT")))
 HALVES = frozenset({DType.FLOAT16, DType.BFLOAT16})
+HALF_NAMES = {"f16": DType.FLOAT16, "bf16": DType.BFLOAT16}  # as the option `weights` has them
 SIGNED = frozenset(d for d in DType if d.name.startswith("INT"))
 UNSIGNED = frozenset(d for d in DType if d.name.startswith("UINT"))
 

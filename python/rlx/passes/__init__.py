@@ -16,15 +16,15 @@ from rlx.passes.layout import layout
 from rlx.passes.packed import packed
 from rlx.passes.pads import pads
 from rlx.passes.patterns import patterns
-from rlx.passes.precision import WEIGHTS, halves, narrow
+from rlx.passes.precision import halves, narrow
 from rlx.passes.prune import prune
 from rlx.passes.regions import regions
 from rlx.passes.rows import rows
 from rlx.passes.siblings import siblings
 from rlx.passes.widen import widen
 
-# name -> pass; each takes a Graph and gives it back rewritten.
-PIPELINE: dict[str, Callable[[Graph], Graph]] = {
+# name -> pass; each takes a Graph and gives it back rewritten, narrow by the option `weights`.
+PIPELINE: dict[str, Callable[..., Graph]] = {
     "dims": dims,
     "integers": integers,
     "packed": packed,
@@ -41,6 +41,7 @@ PIPELINE: dict[str, Callable[[Graph], Graph]] = {
     "layout": layout,
     "prune": prune,
     "siblings": siblings,
+    "narrow": narrow,
 }
 
 
@@ -48,7 +49,7 @@ def run_pipeline(graph: Graph, disable: Iterable[str] = (), weights: str = "",
                  seen: Callable[[str, Graph], object] | None = None) -> Graph:
     """The graph after every pass that is not disabled by name; InputError for unknown names.
 
-    weights: what the float32 weights that are left become at the end, a name of WEIGHTS, or "".
+    weights: what the pass "narrow" makes of the float32 weights that are left, or "".
     `seen` is called with each pass's name and what it gave.
     """
     unknown = set(disable) - set(PIPELINE)
@@ -57,10 +58,10 @@ def run_pipeline(graph: Graph, disable: Iterable[str] = (), weights: str = "",
                          got=", ".join(sorted(unknown)))
     for name, rewrite in PIPELINE.items():
         if name not in disable:
-            graph = rewrite(graph)
+            graph = rewrite(graph, weights) if name == "narrow" else rewrite(graph)
             if seen is not None:
                 seen(name, graph)
-    return narrow(graph, weights) if weights else graph
+    return graph
 
 
-__all__ = ["PIPELINE", "WEIGHTS", "run_pipeline"]
+__all__ = ["PIPELINE", "run_pipeline"]

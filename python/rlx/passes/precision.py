@@ -12,12 +12,11 @@ import numpy as np
 from rlx.ir.graph import Alias, Graph, Node, Value
 from rlx.ir.prims import AxisMap, Conv, Gather, MatMul, Move, Region, RegionOp
 from rlx.ir.slots import slots
-from rlx.ir.types import HALVES, DType, TensorType
+from rlx.ir.types import HALF_NAMES, HALVES, DType, TensorType
 from rlx.passes.children import for_each_graph
 from rlx.passes.match import unary
 from rlx.passes.prune import prune
 
-WEIGHTS = {"f16": DType.FLOAT16, "bf16": DType.BFLOAT16}  # what the option `weights` may name
 _WEIGHT = 1  # its place among the inputs of a product or convolution
 
 
@@ -72,14 +71,16 @@ def _only_moves(node: Node) -> bool:
         isinstance(prim, Move) and len(prim.parts) == 1 and prim.mode == "none")
 
 
-def narrow(graph: Graph, weights: str) -> Graph:
-    """Float32 weights of products and convolutions become `weights`, a name of WEIGHTS; children
-    included.
+def narrow(graph: Graph, weights: str = "") -> Graph:
+    """Float32 weights of products and convolutions become `weights`, a name of HALF_NAMES; "": they
+    stay. Children included.
 
     One that anything but these and Gather reads too stays, since it would then be held twice, and
     so does one with values beyond the type's range.
     """
-    dtype = WEIGHTS[weights]
+    if not weights:
+        return graph
+    dtype = HALF_NAMES[weights]
     made: dict[int, Value | None] = {}
     for_each_graph(graph, lambda g: _Narrower(g, dtype, made).run())
     return graph

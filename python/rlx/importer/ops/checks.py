@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rlx.errors import ModelError
-from rlx.ir.build import Expr, Value, apply
+from rlx.ir.build import DType, Expr, Value, apply
 
 LARGEST = 2**31 - 1  # strides, counts and their like are 32-bit in the kernels
 
@@ -39,6 +39,13 @@ def rank_is(x: Value, rank: int, what: str) -> None:
     """The input must have exactly so many axes."""
     if x.rank != rank:
         raise ModelError(f"{what} has another rank", expected=f"rank {rank}", got=str(x.type))
+
+
+def same_type(zero: Value | None, dtype: DType, what: str) -> None:
+    """A zero point, where there is one, must have the type of the integers that it belongs to."""
+    if zero is not None and zero.dtype is not dtype:
+        raise ModelError(f"the zero point of {what} has another type",
+                         expected=dtype.name.lower(), got=zero.dtype.name.lower())
 
 
 def window(x: Value, strides, dilations, kernel=None) -> tuple[tuple, tuple]:

@@ -77,8 +77,11 @@ class _Activation:
 
 
 def _activation(kind: str, alpha: float, beta: float, limit: float | None, after: int,
-                fusion: int) -> _Activation:
+                fusion: int, fc3: Value | None) -> _Activation:
     in_range("swiglu_fusion", fusion, 0, 2)
+    if fusion and fc3 is not None:
+        raise ModelError("fc3 is given, and its columns in fc1 too: swiglu_fusion is not 0",
+                         got=f"swiglu_fusion {fusion} and fc3")
     if fusion and kind not in ("swiglu", "geglu") or not fusion and kind == "geglu":
         raise ModelError("swiglu_fusion does not fit the activation", got=f"{fusion} and {kind}")
     return _Activation(kind, alpha, beta, math.inf if limit is None else limit, bool(after), fusion)
@@ -134,7 +137,7 @@ def moe(b, x, router, fc1, bias1=None, fc2=None, bias2=None, fc3=None, bias3=Non
     if use_sparse_mixer:
         raise UnsupportedError("experts with use_sparse_mixer")
     activation = _activation(activation_type, activation_alpha, activation_beta, swiglu_limit,
-                             swiglu_limit_after_activation, swiglu_fusion)
+                             swiglu_limit_after_activation, swiglu_fusion, fc3)
 
     def project(w: Value | None, bias: Value | None) -> Project | None:
         if w is None:
@@ -229,7 +232,7 @@ def qmoe(b, x, router, fc1, scales1=None, bias1=None, fc2=None, scales2=None, bi
         raise UnsupportedError("experts of this quant_type", got=quant_type,
                                expected="int or fp8, activations in floats")
     activation = _activation(activation_type, activation_alpha, activation_beta, swiglu_limit,
-                             swiglu_limit_after_activation, swiglu_fusion)
+                             swiglu_limit_after_activation, swiglu_fusion, fc3)
     bits = expert_weight_bits
     projections = (_Quantised(fc1, scales1, bias1, zeros1, whole1, fc1_expert_weight_bits or bits),
                    _Quantised(fc2, scales2, bias2, zeros2, whole2, fc2_expert_weight_bits or bits),

@@ -16,7 +16,7 @@ def real(b, x: Value, scale: Value, zero: Value | None) -> Value:
 
 
 def whole(b, y: Value, scale: Value, zero: Value | None, dtype: DType) -> Value:
-    """y in integers; without a zero point it is 0 of `dtype`."""
+    """y in integers of `dtype`; without a zero point it is 0."""
     return quant.quantize_linear(b, y, scale, zero, output_dtype=int(dtype.value))
 
 
@@ -129,7 +129,7 @@ def qlinear_concat(b, y_scale, y_zero, *parts, axis: int):
         raise ModelError("QLinearConcat takes three inputs for each part", got=len(parts) + 2)
     xs = [real(b, *parts[k:k + 3]) for k in range(0, len(parts), 3)]
     y = b.concat(xs, b.axis(axis, xs[0].rank))
-    return whole(b, y, y_scale, y_zero, parts[0].dtype)
+    return whole(b, y, y_scale, y_zero, y_zero.dtype)
 
 
 @op("QLinearWhere", domain=MS)

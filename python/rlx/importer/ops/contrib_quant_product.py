@@ -6,7 +6,7 @@ import numpy as np
 
 from rlx.errors import ModelError, UnsupportedError
 from rlx.importer.ops import norm, recurrent
-from rlx.importer.ops.checks import in_range, rank_is
+from rlx.importer.ops.checks import in_range, rank_is, same_type
 from rlx.importer.ops.contrib import mask_index_of
 from rlx.importer.ops.contrib_attention import attend_projected
 from rlx.importer.ops.contrib_quant import needed, real, whole
@@ -57,13 +57,17 @@ def dynamic_quantize_matmul(b, x, y, y_scale, y_zero=None, bias=None):
 def qgemm(b, x, x_scale, x_zero, y, y_scale, y_zero, c=None, z_scale=None, z_zero=None, *,
           alpha: float = 1.0, transA: int = 0, transB: int = 0):
     """alpha * scales * (products + c) in float, or quantised where z_scale is given."""
+    same_type(x_zero, x.dtype, "A")
+    same_type(y_zero, y.dtype, "B")
     sums = b.matmul(x, y, trans_a=bool(transA), trans_b=bool(transB), a_zero=x_zero,
                     b_zero=y_zero, dtype=DType.INT32)
     sums = sums if c is None else b.scalar("add", sums, c)
     factor = b.scalar("mul", _one_or_row(b, x_scale), _one_or_row(b, y_scale))
     z = b.scalar("mul", b.cast(sums, DType.FLOAT32),
                  b.scalar("mul", factor, b.like(alpha, factor)))
-    return z if z_scale is None else whole(b, z, z_scale, z_zero, x.dtype)
+    if z_scale is None:
+        return z
+    return whole(b, z, z_scale, z_zero, x.dtype if z_zero is None else z_zero.dtype)
 
 
 def unpacked(b, packed: Value, bits: int, count) -> Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlx.errors import ModelError
-from rlx.importer.ops.checks import all_in_range, in_range, window
+from rlx.importer.ops.checks import all_in_range, in_range, same_type, window
 from rlx.importer.registry import AutoPad, Ints, op
 from rlx.ir.build import DType, Value, apply
 
@@ -19,6 +19,8 @@ def conv(b, x, w, bias=None, *, auto_pad: AutoPad = "NOTSET", dilations: Ints = 
 def conv_integer(b, x, w, x_zero=None, w_zero=None, *, auto_pad: AutoPad = "NOTSET",
                  dilations: Ints = None, group: int = 1, kernel_shape: Ints = None,
                  pads: Ints = None, strides: Ints = None):
+    same_type(x_zero, x.dtype, "x")
+    same_type(w_zero, w.dtype, "w")
     return _conv(b, x, w, auto_pad, dilations, group, kernel_shape, pads, strides,
                  x_zero=x_zero, w_zero=w_zero, dtype=DType.INT32)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rlx.errors import ModelError
+from rlx.importer.ops.checks import same_type
 from rlx.importer.registry import op
 from rlx.ir.build import DType, Value
 
@@ -26,6 +27,8 @@ def _matmul(b, x: Value, y: Value, **more) -> Value:
 
 @op("MatMulInteger", since=10)
 def matmul_integer(b, x, y, x_zero=None, y_zero=None):
+    same_type(x_zero, x.dtype, "A")
+    same_type(y_zero, y.dtype, "B")
     return _matmul(b, x, y, a_zero=x_zero, b_zero=y_zero, dtype=DType.INT32)
 
 

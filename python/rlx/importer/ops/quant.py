@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlx.errors import ModelError
-from rlx.importer.ops.checks import in_range, window
+from rlx.importer.ops.checks import in_range, same_type, window
 from rlx.importer.ops.conv import check_kernel, window_pads
 from rlx.importer.registry import AutoPad, Ints, op
 from rlx.ir.build import AxisMap, DType, Value, apply, as_int
@@ -19,7 +19,8 @@ _RANGES = {
 def quantize_linear(b, x, scale, zero=None, *, axis: int = 1, block_size: int = 0,
                     output_dtype: int = 0, precision: int = 0, saturate: int = 1):
     """saturate(round(x / scale) + zero), the division in float32 unless `precision` says else."""
-    dtype = zero.dtype if zero is not None else DType(output_dtype or DType.UINT8)
+    dtype = DType(output_dtype) if output_dtype else DType.UINT8 if zero is None else zero.dtype
+    same_type(zero, dtype, "the output")
     compute = DType(precision) if precision else DType.FLOAT32
     if x.dtype is DType.FLOAT64:
         compute = DType.FLOAT64
@@ -46,6 +47,7 @@ def _to_integer(b, ratio: Value, zero: Value | None, dtype: DType) -> Value:
 def dequantize_linear(b, x, scale, zero=None, *, axis: int = 1, block_size: int = 0,
                       output_dtype: int = 0):
     """(x - zero) * scale in the type of scale."""
+    same_type(zero, x.dtype, "x")
     target = DType(output_dtype) if output_dtype else scale.dtype
     if zero is not None and x.dtype.is_integer:
         wide = _spread(b, b.cast(zero, DType.INT32), x, axis, block_size)
@@ -85,6 +87,8 @@ def _rows(b, v: Value | None, rank: int) -> Value | None:
 
 @op("QLinearMatMul", since=10)
 def qlinear_matmul(b, x, x_scale, x_zero, y, y_scale, y_zero, z_scale, z_zero):
+    same_type(x_zero, x.dtype, "a")
+    same_type(y_zero, y.dtype, "b")
     product = b.matmul(x, y, a_zero=_vector(b, x_zero), b_zero=_vector(b, y_zero),
                        dtype=DType.INT32)
     factor = b.scalar("mul", _rows(b, b.cast(x_scale, DType.FLOAT32), x.rank),
@@ -102,6 +106,8 @@ def _vector(b, zero: Value) -> Value:
 def qlinear_conv(b, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias=None, *,
                  auto_pad: AutoPad = "NOTSET", dilations: Ints = None, group: int = 1,
                  kernel_shape: Ints = None, pads: Ints = None, strides: Ints = None):
+    same_type(x_zero, x.dtype, "x")
+    same_type(w_zero, w.dtype, "w")
     strides, dilations = window(x, strides, dilations)
     rank = x.rank - 2
     in_range("group", group, 1)
