@@ -8,28 +8,50 @@ import pytest
 
 from tests.cuda.test_runs import on_fake_gpu  # noqa: F401  (a fixture)
 
-SLOW = {"compiler": {"COMPILE_MS": "400"}, "copies": {"FAKE_CUDA_COPY_MS": "400"}}
+# Until a compiler or a copy is at work, which then takes long.
+AT_WORK = """
+import threading, time
+run = lambda: rlx.run(model(), {"x": x}, device="cuda")
+threading.Thread(target=run, daemon=True).start()
+def at_work():
+    if {compiler}:
+        return os.path.exists(os.environ["COMPILED"])
+    return "cuMemcpyHtoDAsync_v2" in calls()
+while not at_work():
+    time.sleep(0.01)
+"""
+WHAT = pytest.mark.parametrize("compiler", [True, False], ids=["compiler", "copy"])
 
 
-@pytest.mark.parametrize("what", SLOW)
-def test_a_process_that_only_loads(on_fake_gpu, what):  # noqa: F811
-    on_fake_gpu("s = rlx.load(model(), device='cuda')", **SLOW[what])
+@pytest.fixture
+def at_work(on_fake_gpu, tmp_path):  # noqa: F811
+    """Runs code when a library is at work in the background."""
+
+    def run(compiler, code, fails=False):
+        slow = "COMPILE_MS" if compiler else "FAKE_CUDA_COPY_MS"
+        return on_fake_gpu(AT_WORK.replace("{compiler}", str(compiler)) + code, fails=fails,
+                           COMPILED=str(tmp_path / "compiled"), **{slow: "500"})[0]
+
+    return run
 
 
-@pytest.mark.parametrize("what", SLOW)
-def test_a_process_that_ends_by_an_error(on_fake_gpu, what):  # noqa: F811
-    done, _ = on_fake_gpu("s = rlx.load(model(), device='cuda')\nsys.exit(7)", fails=True,
-                          **SLOW[what])
-    assert done.returncode == 7, done.stderr
+@WHAT
+def test_a_process_that_ends(at_work, compiler):
+    at_work(compiler, "")
 
 
-def test_a_child_that_ends_by_itself_waits_for_nobody(on_fake_gpu):  # noqa: F811
+@WHAT
+def test_a_process_that_ends_by_itself_with_a_status(at_work, compiler):
+    assert at_work(compiler, "sys.exit(7)", fails=True).returncode == 7
+
+
+@WHAT
+def test_a_child_waits_for_nobody(at_work, compiler):
     """The threads that compile are the parent's."""
-    done, _ = on_fake_gpu("""
-s = rlx.load(model(), device="cuda")
+    done = at_work(compiler, """
 pid = os.fork()
 if pid == 0:
     sys.exit(5)
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-""", COMPILE_MS="400")
+""")
     assert done.stdout.split() == ["5"]
