@@ -28,7 +28,15 @@ template <class S> RLX_FN unsigned pack_pair(float low, float high) {
   return unsigned(Element<S>::store(low).bits) | unsigned(Element<S>::store(high).bits) << 16;
 }
 
+// transpose_matrix: a word is elements 2t and 2t + 1 of row g of an 8 x 8 matrix of halves; its
+// transpose's word is given.
 #if defined(__CUDACC_RTC__)
+
+RLX_FN unsigned transpose_matrix(unsigned word) {
+  unsigned made;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(made) : "r"(word));
+  return made;
+}
 
 RLX_FN void mma_add(MmaC& c, const MmaA& a, const MmaB& b, F16) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
@@ -82,6 +90,19 @@ RLX_FN unsigned tf32_word(float x) {
 }
 
 #else
+
+RLX_FN unsigned transpose_matrix(unsigned word) {
+  const emu::Gathered& all = emu::warp_gather(all_lanes, &word, sizeof word);
+  const int g = emu::lane() / 4, t = emu::lane() % 4;
+  unsigned made = 0;
+  for (int i = 0; i < 2; ++i) {
+    unsigned given;
+    copy_bytes(&given, all.slot[(2 * t + i) * 4 + g / 2], 4);
+    made |= (given >> (g % 2 * 16) & 0xffffu) << (16 * i);
+  }
+  emu::warp_release(all_lanes);
+  return made;
+}
 
 template <bool transposed> RLX_FN MmaA load_matrices(const void* row) {
   const emu::Gathered& all = emu::warp_gather(all_lanes, &row, sizeof row);

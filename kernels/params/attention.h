@@ -20,6 +20,11 @@ struct Attention {
   int depth = 0, value_depth = 0;
   long long causal_offset = 0;  // key j is seen by query i while j <= i + offset
   float scale = 1;
+  // Few rows: the keys in `parts` of `part`, whose sums lie in `partial` for attention_join.cu;
+  // `row_groups` warps of a block side by side take other rows of the same keys.
+  float* partial = nullptr;
+  long long part = 0;
+  int parts = 1, row_groups = 1;
 };
 
 }  // namespace rlx::params

@@ -86,10 +86,10 @@ def _attention():
     for name, q, kv, dtype, options in [
         ("plain", (2, 3, 20, 40), (2, 3, 35, 40), F32, {}),
         ("causal groups", (1, 4, 17, 24), (1, 2, 20, 24), F16, causal),
-        ("wide heads", (1, 2, 5, 200), (1, 2, 37, 200), F32, {}),
+        ("wide heads", (1, 2, 18, 200), (1, 2, 37, 200), F32, {}),
         ("cores", (1, 2, 70, 64), (1, 2, 150, 64), F16, {}),
         ("cores bfloat16", (2, 2, 20, 24), (2, 1, 40, 24), BF16, causal),
-        ("odd half", (1, 2, 9, 15), (1, 2, 20, 15), F16, {}),
+        ("odd half", (1, 2, 18, 15), (1, 2, 20, 15), F16, {}),
         ("cores many heads", (2, 6, 20, 40), (2, 3, 70, 40), F16, {}),
         ("cores causal rows", (1, 2, 150, 64), (1, 2, 150, 64), F16, {"causal": True}),
         ("cores wide", (1, 4, 70, 128), (1, 4, 200, 128), F16, {}),
@@ -105,8 +105,16 @@ def _attention():
         ("float", (2, 2, 3, 128), (2, 2, 70, 128), F32, {}),
         ("wide", (1, 2, 2, 256), (1, 1, 40, 256), F16, causal),
         ("short", (1, 2, 1, 8), (1, 2, 2, 8), F16, {}),
+        ("odd", (1, 4, 2, 257), (1, 1, 20, 257), BF16, {}),
+        ("odd float", (1, 3, 3, 7), (1, 1, 20, 7), F32, causal),
+        ("long", (1, 4, 1, 128), (1, 1, 1000, 128), F16, {}),
+        ("long float", (1, 8, 2, 64), (1, 1, 600, 64), F32, causal),
+        ("long odd", (1, 1, 1, 33), (1, 1, 600, 33), F16, {}),
     ]:
-        yield Case(f"decode {name}", ("attention_decode",), Attention(q[3] ** -0.5, **options),
+        cores = "_mma" if dtype is not F32 and q[3] % 8 == 0 else ""
+        join = ("attention_join",) if name.startswith("long") else ()
+        yield Case(f"decode {name}", (f"attention_decode{cores}", *join),
+                   Attention(q[3] ** -0.5, **options),
                    [values(q, dtype), values(kv, dtype, 1), values(kv, dtype, 2)],
                    [typed(dtype, *q)], "norm")
     for rows in (9, 18):
@@ -128,7 +136,8 @@ def _masked_attention(rows):
     half = region((1, 2, rows, 20), mask.accesses,
                   [RegionOp("load", F32, (0,)), RegionOp("load", F16, (1,)),
                    RegionOp("cast", F32, (1,)), RegionOp("add", F32, (0, 2))])
-    yield Case(f"attention masked half {rows}", ("attention_decode" if few else "attention_mma",),
+    kernel = "attention_decode_mma" if few else "attention_mma"
+    yield Case(f"attention masked half {rows}", (kernel,),
                Attention(0.25, k_layout="bshd", score=half),
                [values((1, 2, rows, 16), F16), values((1, 20, 2, 16), F16, 1),
                 values((1, 2, 20, 16), F16, 2),

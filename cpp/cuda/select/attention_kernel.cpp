@@ -1,6 +1,5 @@
 // Attention by our own kernels: any head dims, masks, score modifier and grouped queries.
-#include "cuda/select/parts.h"
-#include "kernels/params/attention.h"
+#include "cuda/select/attention_parts.h"
 
 namespace rlx::cuda {
 namespace {
@@ -55,9 +54,10 @@ RegionSource score_source(const Region& score, const SelectRequest& request,
   return region_source(spec);
 }
 
-void add_score(const Attention& prim, const SelectRequest& request,
-               LaunchBuilder<params::Attention>& launch, KernelSpec& kernel,
-               int vector_limit = 1) {
+}  // namespace
+
+void add_score(const Attention& prim, const SelectRequest& request, AttentionLaunch& launch,
+               KernelSpec& kernel, int vector_limit) {
   if (!prim.score) return;
   const RegionSource score = score_source(*prim.score, request, launch.params, vector_limit);
   kernel.defines.push_back(define("RLX_SCORE_VECTOR",
@@ -67,8 +67,6 @@ void add_score(const Attention& prim, const SelectRequest& request,
   kernel.generated.push_back({"generated/score.h", score.text});
 }
 
-// How many neighbours are aligned together everywhere: 16 bytes, 4, or 1 element. Of halves the
-// tensor cores' kernel wants pairs.
 int aligned_elements(const params::Attention& p, size_t size) {
   for (int chunk : {int(16 / size), 2}) {
     bool fits = p.depth % chunk == 0 && p.value_depth % chunk == 0;
@@ -80,19 +78,9 @@ int aligned_elements(const params::Attention& p, size_t size) {
   return 1;
 }
 
-constexpr int64_t mma_rows = 16;
+namespace {
 
-// How many lanes of the kernel for few rows share a key: 16 bytes each; 0 when it cannot be asked.
-int decode_lanes(const params::Attention& p, size_t size) {
-  const int chunk = int(16 / size);
-  if (p.queries >= mma_rows || p.depth != p.value_depth || p.depth > 32 * chunk ||
-      aligned_elements(p, size) != chunk) {
-    return 0;
-  }
-  int lanes = 1;
-  while (lanes * chunk < p.depth) lanes *= 2;
-  return lanes;
-}
+constexpr int64_t mma_rows = 16;
 
 std::string mma_refusal(const params::Attention& p, DType dtype, const Tools& tools) {
   if (dtype == DType::float32 && !tools.options.tf32) return "float32 without TF32";
@@ -116,7 +104,7 @@ MmaForm mma_form(const params::Attention& p, size_t size) {
 }
 
 Selection mma_attention(const Attention& prim, const SelectRequest& request, const Tools& tools,
-                        LaunchBuilder<params::Attention>& launch, KernelSpec kernel) {
+                        AttentionLaunch& launch, KernelSpec kernel) {
   const params::Attention& p = launch.params;
   const int size = int(size_of(request.inputs[0].dtype));
   const int depth = int(ceil_div(p.depth, 16) * 16), width = int(ceil_div(p.value_depth, 16) * 16);
@@ -146,7 +134,7 @@ Selection select_attention_kernel(const Attention& prim, const SelectRequest& re
     throw Error(ErrorKind::unsupported, std::string("attention takes no ") + name_of(dtype));
   }
   if (request.outputs[0].count() == 0) return {};
-  LaunchBuilder<params::Attention> launch;
+  AttentionLaunch launch;
   params::Attention& p = launch.params;
   fill(prim, request, p);
   launch.bind(p.q, Source::operand(0));
@@ -157,30 +145,30 @@ Selection select_attention_kernel(const Attention& prim, const SelectRequest& re
   const std::string_view force = request.force;
   const bool tiled = force == "tiled attention" || force == "kernel";
   const bool mma = refusal.empty() && !tiled;
-  const int lanes = tiled || (mma && force == "tensor core attention")
-                        ? 0 : decode_lanes(p, size_of(dtype));
+  const std::string few = decode_refusal(p, dtype, force);
+  const bool decode = few.empty() && !tiled && !(mma && force == "tensor core attention");
   const int slice = p.value_depth <= 32 ? 32 : p.value_depth <= 64 ? 64 : 128;
   KernelSpec kernel{"kernels/attention.cu", "attention",
                     {define("RLX_T", storage_name(dtype)), define("RLX_CAUSAL", prim.causal),
                      define("RLX_SCORE", prim.score != nullptr)},
                     {}};
-  if (lanes > 0) {
-    kernel.file = "kernels/attention_decode.cu";
-    kernel.entry = "attention_decode";
-    kernel.defines.push_back(define("RLX_CHUNK", int64_t(16 / size_of(dtype))));
-    kernel.defines.push_back(define("RLX_LANES", lanes));
-    add_score(prim, request, launch, kernel);
-    const LaunchShape shape = blocks_of(p.batch * p.heads * p.queries, 256);
-    return one_step("decode attention", launch.finish(tools.jit.get(kernel), shape));
+  if (decode) {
+    Selection selection = decode_attention(prim, request, tools, launch, kernel);
+    if (force == "tensor core attention") selection.reason = refusal + "; " + selection.reason;
+    return selection;
   }
-  if (mma) return mma_attention(prim, request, tools, launch, kernel);
+  if (mma) {
+    Selection selection = mma_attention(prim, request, tools, launch, kernel);
+    selection.reason = few;
+    return selection;
+  }
   kernel.defines.push_back(define("RLX_VALUE_SLICE", slice));
   add_score(prim, request, launch, kernel);
   const int64_t blocks = p.batch * p.heads * ceil_div(p.queries, 16) *
                          ceil_div(p.value_depth, slice);
   Selection selection = one_step("tiled attention",
                                  launch.finish(tools.jit.get(kernel), blocks_of(blocks, 128)));
-  selection.reason = refusal;
+  selection.reason = few + (few.empty() || refusal.empty() ? "" : "; ") + refusal;
   return selection;
 }
 
