@@ -9,6 +9,7 @@
 #include "cuda/api/loader.h"
 #include "cuda/cache.h"
 #include "cuda/device.h"
+#include "cuda/user_kernel.h"
 
 namespace py = pybind11;
 
@@ -116,7 +117,9 @@ void register_cuda_probe(py::module_& module) {
   using namespace py::literals;
   module.def("cuda_probe", &probe, "What of CUDA this machine has.");
   module.def("cuda_statistics", &statistics, "Memory and kernels of each GPU in use.");
+  module.def("cuda_cache_folder", &cuda::cache_folder, "The kernel cache; empty: there is none.");
   module.def("cuda_empty_cache", [] {
+    cuda::sweep_flights();
     for (const auto& gpu : cuda::opened_gpus()) gpu->pool->empty();
   });
   module.def("override_variable", [](const std::string& name, std::optional<std::string> value) {

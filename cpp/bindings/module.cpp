@@ -8,6 +8,7 @@ PYBIND11_MODULE(_core, module) {
   register_prims(module);
   register_program(module);
   register_devices(module);
+  register_user_kernels(module);
   register_faulty(module);
   register_executable(module);
   register_update(module);

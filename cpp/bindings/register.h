@@ -7,6 +7,7 @@ namespace rlx::bindings {
 
 void register_build_info(pybind11::module_& module);
 void register_executable(pybind11::module_& module);
+void register_user_kernels(pybind11::module_& module);
 void register_update(pybind11::module_& module);
 void register_devices(pybind11::module_& module);
 void register_faulty(pybind11::module_& module);

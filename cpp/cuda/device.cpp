@@ -118,9 +118,14 @@ std::shared_ptr<Device> make_offline_device(int capability, bool libraries, std:
   return make_device(std::move(gpu), options);
 }
 
-void finish_kernels(const Device& device) {
+const Gpu* gpu_of(const Device& device) {
   const auto* cuda = dynamic_cast<const CudaDevice*>(&device);
-  auto* jit = cuda ? dynamic_cast<NvrtcJit*>(cuda->gpu().jit.get()) : nullptr;
+  return cuda ? &cuda->gpu() : nullptr;
+}
+
+void finish_kernels(const Device& device) {
+  const Gpu* gpu = gpu_of(device);
+  auto* jit = gpu ? dynamic_cast<NvrtcJit*>(gpu->jit.get()) : nullptr;
   if (jit) jit->finish();
 }
 

@@ -35,6 +35,8 @@ void reset_gpu(int ordinal);
 std::vector<std::shared_ptr<const Gpu>> opened_gpus();
 
 std::shared_ptr<Device> make_device(std::shared_ptr<const Gpu> gpu, DeviceOptions options);
+// The GPU behind a Device; null for a Device that is none.
+const Gpu* gpu_of(const Device& device);
 
 // A Device of this compute capability that only compiles: binding a program for it puts kernels
 // into the folder. With `libraries` it is one that has cuBLASLt and cuDNN.

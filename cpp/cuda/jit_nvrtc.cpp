@@ -11,10 +11,10 @@
 #include <set>
 #include <thread>
 
-#include "core/build_info.h"
 #include "core/error.h"
 #include "cuda/api/nvrtc.h"
 #include "cuda/cache.h"
+#include "cuda/kernel_key.h"
 
 namespace rlx::cuda {
 namespace {
@@ -55,27 +55,14 @@ std::vector<std::string> options_of(const KernelSpec& spec, const std::string& a
 
 Digest key_of(const KernelSpec& spec, const std::string& text,
               const std::vector<std::string>& options, const std::string& nvrtc) {
-  static const Digest headers = [] {
-    Sha256 hash;
-    for (const NamedText& header : table_headers()) {
-      hash.add_text(header.name);
-      hash.add_text(header.text);
-    }
-    return hash.finish();
-  }();
-  Sha256 hash;
-  hash.add_text(build_info().version);
-  hash.add_text(nvrtc);
-  hash.add(std::as_bytes(std::span(headers)));
-  hash.add_text(spec.file);
-  hash.add_text(spec.entry);
-  hash.add_text(text);
-  for (const std::string& option : options) hash.add_text(option);
-  for (const NamedText& header : spec.generated) {
-    hash.add_text(header.name);
-    hash.add_text(header.text);
-  }
-  return hash.finish();
+  static const Digest table = digest_of(table_headers());
+  const Digest headers[] = {table, digest_of(spec.generated)};
+  return digest_of({.compilers = nvrtc,
+                    .name = spec.file,
+                    .text = text,
+                    .options = options,
+                    .entries = {&spec.entry, 1},
+                    .headers = headers});
 }
 
 struct Image {
@@ -92,7 +79,8 @@ Image make_image(const KernelSpec& spec, int capability, const std::string& fold
   if (auto cached = cache.read(key)) return {std::move(*cached), true};
   std::vector<NamedText> headers = table_headers();
   headers.insert(headers.end(), spec.generated.begin(), spec.generated.end());
-  Image image{nvrtc.compile(spec.file, text, headers, options).image, false};
+  api::Compiled compiled = nvrtc.compile(spec.file, text, headers, options);
+  Image image{std::move(compiled.cubin.empty() ? compiled.ptx : compiled.cubin), false};
   cache.write(key, image.bytes);
   return image;
 }

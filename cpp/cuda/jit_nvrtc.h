@@ -24,7 +24,7 @@ class NvrtcJit : public Jit {
 std::unique_ptr<NvrtcJit> make_jit(std::shared_ptr<Driver> driver,
                                    std::optional<std::string> folder = std::nullopt);
 
-// Before the process ends: drops what no compiler has begun, of all of them, and waits for the rest.
+// Before the process ends: drops what none of the compilers has begun, and waits for the rest.
 void rest_compilers();
 
 // The image of a kernel for a device of `capability`, from disk or compiled; no GPU is needed.

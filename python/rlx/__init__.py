@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rlx import cuda
     from rlx.ahead import compile
     from rlx.api import devices, empty_cache, load, reset, run
     from rlx.dlpack import to_dlpack
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from rlx.feeds import Info
+    from rlx.kernel_cache import CacheInfo, cache_info
     from rlx.options import Options, configure
     from rlx.profile import Profile
     from rlx.session import Session
@@ -33,10 +35,12 @@ if TYPE_CHECKING:
 _NAMES = {
     "rlx.ahead": ("compile",),
     "rlx.api": ("devices", "empty_cache", "load", "reset", "run"),
+    "rlx.cuda": (),
     "rlx.dlpack": ("to_dlpack",),
     "rlx.errors": ("DeviceError", "Error", "InputError", "InternalError", "MemoryLimitError",
                    "ModelError", "StaleHandleError", "UnsupportedError"),
     "rlx.feeds": ("Info",),
+    "rlx.kernel_cache": ("CacheInfo", "cache_info"),
     "rlx.options": ("Options", "configure"),
     "rlx.profile": ("Profile",),
     "rlx.session": ("Session",),
@@ -45,10 +49,10 @@ _NAMES = {
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
-    "DeviceError", "Error", "Info", "InputError", "InternalError", "MemoryLimitError",
-    "ModelError", "Options", "Profile", "Session", "StaleHandleError", "State",
-    "UnsupportedError", "compile", "configure", "devices", "empty_cache", "load", "reset", "run",
-    "to_dlpack",
+    "CacheInfo", "DeviceError", "Error", "Info", "InputError", "InternalError",
+    "MemoryLimitError", "ModelError", "Options", "Profile", "Session", "StaleHandleError",
+    "State", "UnsupportedError", "cache_info", "compile", "configure", "cuda", "devices",
+    "empty_cache", "load", "reset", "run", "to_dlpack",
 ]
 
 

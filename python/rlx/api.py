@@ -12,6 +12,7 @@ import numpy as np
 
 from rlx import _core
 from rlx.errors import InputError
+from rlx.options import gpu_ordinal
 from rlx.session import Session
 
 SESSIONS = 8  # models that rlx.run keeps ready
@@ -93,15 +94,13 @@ def reset(device: str = "cuda", *, force: bool = False) -> None:
     process share the context (PyTorch does), so this asks for force=True. DeviceError where CUDA
     does not permit it: then only a new process helps.
     """
-    kind, _, number = device.partition(":")
-    if kind != "cuda" or not (number or "0").isdecimal():
-        raise InputError("only a GPU can be reset", expected="cuda or cuda:N", got=device)
+    ordinal = gpu_ordinal(device)
     if not force:
         raise InputError("a reset takes the GPU from every library of this process",
                          remedy="rlx.reset(device, force=True)")
     with _lock:
         _sessions.clear()
-    _core.cuda_reset(int(number or 0))
+    _core.cuda_reset(ordinal)
 
 
 def devices() -> list[str]:

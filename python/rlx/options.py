@@ -109,6 +109,14 @@ class Options:
         return cls(**given)
 
 
+def gpu_ordinal(device: Any) -> int:
+    """1 of "cuda:1", 0 of "cuda"; InputError for anything else."""
+    kind, colon, number = str(device).partition(":")
+    if kind != "cuda" or (colon and not number.isdecimal()):
+        raise InputError("this is no GPU", expected="cuda or cuda:N", got=device)
+    return int(number or 0)
+
+
 def configure(**settings: Any) -> None:
     """Settings of the process, by keyword; None takes one back to its environment variable.
 

@@ -22,7 +22,7 @@ print(sorted({{"numpy", "onnx", "rich", "rlx._core"}} & {{*sys.modules}}))
 def test_help_lists_every_command_and_examples(rlx):
     text = rlx("--help").stdout
     for command in COMMANDS:
-        assert re.search(rf"^    {command} ", text, re.MULTILINE), command
+        assert re.search(rf"^    {command}\s", text, re.MULTILINE), command
     assert "examples:" in text and "exit codes:" in text
 
 

@@ -156,5 +156,4 @@ def test_where_the_cache_is(rlx, rlx_json, tmp_path):
 
 
 def test_the_core_has_the_same_folder():
-    from rlx.cli.cache import folder
-    assert package._core.cuda_probe()["cache_folder"] == str(folder())
+    assert package._core.cuda_probe()["cache_folder"] == str(package.cache_info().folder)

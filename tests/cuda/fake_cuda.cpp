@@ -110,10 +110,31 @@ int cuModuleLoadDataEx(void** m, const void* image, unsigned, int*, void**) {
 int cuModuleUnload(void* m) { std::free(m); ENTER; return 0; }
 int cuModuleGetFunction(void** f, void* m, const char*) { *f = m; ENTER; return 0; }
 int cuFuncSetAttribute(void*, int, int) { ENTER; return 0; }
+int cuFuncGetAttribute(int* value, int which, void*) {
+  const std::map<int, int> known = {{0, 512}, {1, 64}, {3, 8}, {4, 21}};
+  const auto found = known.find(which);
+  *value = found == known.end() ? 0 : found->second;
+  ENTER;
+  return 0;
+}
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, void*, int, size_t) { *n = 2; return 0; }
 // Refuses what a card would: the configuration begins with the extents of the grid and of a block.
-int cuLaunchKernelEx(const void* config, void*, void**, void**) {
+// FAKE_CUDA_PARAMS lists the sizes of parameters to log, as in "4,8".
+int cuLaunchKernelEx(const void* config, void*, void** parameters, void**) {
   ENTER;
+  const char* sizes = std::getenv("FAKE_CUDA_PARAMS");
+  for (int i = 0; sizes && *sizes; ++i) {
+    char* end = nullptr;
+    const long size = std::strtol(sizes, &end, 10);
+    std::string line = "param:";
+    for (long k = 0; k < size; ++k) {
+      char hex[3];
+      std::snprintf(hex, sizeof hex, "%02x", static_cast<unsigned char*>(parameters[i])[k]);
+      line += hex;
+    }
+    log(line);
+    sizes = *end ? end + 1 : end;
+  }
   const unsigned* e = static_cast<const unsigned*>(config);
   const bool grid = e[0] > 0 && e[0] < 1u << 31 && e[1] > 0 && e[1] <= 65535 && e[2] > 0 &&
                     e[2] <= 65535;
@@ -210,6 +231,12 @@ int cuStreamWaitEvent(void*, void*, unsigned) { ENTER; return 0; }
 int cuEventCreate(void** e, unsigned) { *e = std::malloc(1); ENTER; return 0; }
 int cuEventDestroy_v2(void* e) { std::free(e); ENTER; return 0; }
 int cuEventRecord(void*, void*) { ENTER; return 0; }
+// With FAKE_CUDA_BUSY nothing has happened as long as a file of that name is there.
+int cuEventQuery(void*) {
+  ENTER;
+  const char* busy = std::getenv("FAKE_CUDA_BUSY");
+  return busy && access(busy, F_OK) == 0 ? 600 : 0;
+}
 int cuEventSynchronize(void*) { ENTER; return 0; }
 int cuEventElapsedTime(float* ms, void*, void*) { *ms = 1; ENTER; return 0; }
 int cuStreamBeginCapture_v2(void*, int) { ENTER; return 0; }

@@ -13,10 +13,7 @@
 namespace rlx::cuda::api {
 namespace {
 
-const DriverTable& table() {
-  static const DriverTable functions(loader().get(Lib::driver));
-  return functions;
-}
+const DriverTable& table() { return driver_table(); }
 
 // Errors after which every call in the context fails: illegal addresses, launches that failed ...
 bool is_sticky(Result result) {
@@ -56,9 +53,9 @@ DevicePtr address(const void* p) { return reinterpret_cast<DevicePtr>(p); }
 template <class To, class From>
 To as(From* handle) { return reinterpret_cast<To>(handle); }
 
-class RealDriver final : public Driver {
+class RealDriver final : public GpuDriver {
  public:
-  explicit RealDriver(int ordinal) {
+  RealDriver(int ordinal, int generation) : generation_(generation) {
     check_start(cu_.device_get(&device_, ordinal), "cuDeviceGet");
     char name[128] = "";
     check_start(cu_.device_name(name, sizeof name, device_), "cuDeviceGetName");
@@ -82,6 +79,7 @@ class RealDriver final : public Driver {
     lost_ = true;
   }
   DeviceId device() const { return device_; }
+  int generation() const override { return generation_; }
   void make_current() override { enter(); }
   bool make_current_quietly() noexcept override { return enter_quietly(); }
   void synchronize_all() override {
@@ -119,7 +117,18 @@ class RealDriver final : public Driver {
     return blocks;
   }
   void launch(cuda::Function function, const LaunchShape& shape,
-              std::span<const std::byte> params, cuda::Stream stream) override;
+              std::span<const std::byte> params, cuda::Stream stream) override {
+    void* const parameter = const_cast<std::byte*>(params.data());
+    launch_with(function, shape, {&parameter, 1}, stream);
+  }
+  void launch_with(cuda::Function function, const LaunchShape& shape,
+                   std::span<void* const> parameters, cuda::Stream stream) override;
+  int attribute_of(cuda::Function function, int which) override {
+    enter();
+    int value = 0;
+    check(cu_.get_attribute(&value, which, as<api::Function>(function)), "cuFuncGetAttribute");
+    return value;
+  }
 
   void* allocate(size_t bytes) override {
     enter();
@@ -226,6 +235,12 @@ class RealDriver final : public Driver {
     enter();
     check(cu_.event_synchronize(as<api::Event>(event)), "cuEventSynchronize");
   }
+  bool passed(cuda::Event event) override {
+    enter();
+    const Result result = cu_.event_query(as<api::Event>(event));
+    if (result != not_ready) check(result, "cuEventQuery");
+    return result == 0;
+  }
   double milliseconds(cuda::Event begin, cuda::Event end) override {
     enter();
     float elapsed = 0;
@@ -293,6 +308,7 @@ class RealDriver final : public Driver {
   }
 
   const DriverTable& cu_ = table();
+  const int generation_;
   DeviceId device_ = 0;
   Context context_ = nullptr;
   DeviceInfo info_;
@@ -302,8 +318,8 @@ class RealDriver final : public Driver {
   std::atomic<const char*> lost_why_{""};
 };
 
-void RealDriver::launch(cuda::Function function, const LaunchShape& shape,
-                        std::span<const std::byte> params, cuda::Stream stream) {
+void RealDriver::launch_with(cuda::Function function, const LaunchShape& shape,
+                             std::span<void* const> parameters, cuda::Stream stream) {
   LaunchAttribute attributes[3];
   uint32_t count = 0;
   const auto flag = [&](uint32_t id) {
@@ -322,39 +338,20 @@ void RealDriver::launch(cuda::Function function, const LaunchShape& shape,
   const Extent3 &g = shape.grid, &b = shape.block;
   const LaunchConfig config{{g.x, g.y, g.z}, {b.x, b.y, b.z}, shape.shared_bytes,
                             as<api::Stream>(stream), attributes, count};
-  void* parameter = const_cast<std::byte*>(params.data());
   enter();
-  check(cu_.launch(&config, as<api::Function>(function), &parameter, nullptr),
+  check(cu_.launch(&config, as<api::Function>(function), const_cast<void**>(parameters.data()),
+                   nullptr),
         "cuLaunchKernelEx");
 }
 
 }  // namespace
-
-std::vector<DeviceSummary> list_devices() {
-  if (!loader().get(Lib::driver).usable()) return {};
-  int count = 0;
-  if (table().init(0) != 0 || table().device_count(&count) != 0) return {};
-  std::vector<DeviceSummary> devices;
-  for (int i = 0; i < count; ++i) {
-    DeviceId device = 0;
-    char name[128] = "";
-    size_t memory = 0;
-    if (table().device_get(&device, i) != 0) continue;
-    table().device_name(name, sizeof name, device);
-    table().device_memory(&memory, device);
-    devices.push_back({i, name,
-                       attribute(device, capability_major) * 10 +
-                           attribute(device, capability_minor),
-                       memory});
-  }
-  return devices;
-}
 
 namespace {
 
 std::mutex opened_mutex;
 // Never destroyed: the libraries may be gone when the process ends.
 auto& opened = *new std::map<int, std::shared_ptr<RealDriver>>;
+std::map<int, int> resets;
 
 }  // namespace
 
@@ -364,11 +361,12 @@ void reset_driver(int ordinal) {
   if (found == opened.end() || !found->second) return;
   const std::shared_ptr<RealDriver> driver = std::move(found->second);
   opened.erase(found);
+  ++resets[ordinal];
   driver->forget("the GPU was reset");
   check_start(table().reset(driver->device()), "cuDevicePrimaryCtxReset");
 }
 
-std::shared_ptr<Driver> open_driver(int ordinal) {
+std::shared_ptr<GpuDriver> open_driver(int ordinal) {
   const std::lock_guard lock(opened_mutex);
   auto& driver = opened[ordinal];
   if (driver) return driver;
@@ -386,7 +384,7 @@ std::shared_ptr<Driver> open_driver(int ordinal) {
         .expected_got("cuda:0 to cuda:" + std::to_string(count - 1),
                       "cuda:" + std::to_string(ordinal));
   }
-  return driver = std::make_shared<RealDriver>(ordinal);
+  return driver = std::make_shared<RealDriver>(ordinal, resets[ordinal]);
 }
 
 }  // namespace rlx::cuda::api

@@ -17,9 +17,20 @@ struct DeviceSummary {
 // The GPUs that the driver shows; none without a usable driver.
 std::vector<DeviceSummary> list_devices();
 
+// What kernels of users need beyond what rlx's own do.
+class GpuDriver : public Driver {
+ public:
+  // Parameters one by one, each copied before the call returns.
+  virtual void launch_with(Function function, const LaunchShape& shape,
+                           std::span<void* const> parameters, Stream stream) = 0;
+  virtual int attribute_of(Function function, int which) = 0;  // function_... of types.h
+  virtual bool passed(Event event) = 0;      // whether what was recorded has happened
+  virtual int generation() const = 0;        // how often this GPU had been reset when it was opened
+};
+
 // The driver on GPU `ordinal`, one for the process; throws Error(device) saying what is missing.
 // It retains the primary context, which libraries and PyTorch share.
-std::shared_ptr<Driver> open_driver(int ordinal);
+std::shared_ptr<GpuDriver> open_driver(int ordinal);
 
 // Destroys the GPU's primary context, with all that anybody in the process has in it. The driver
 // that was open is stale from then on; throws Error(device) where CUDA does not permit it.

@@ -1,6 +1,8 @@
 // Takes the driver's functions from its library.
 #include "cuda/api/driver_table.h"
 
+#include "cuda/api/loader.h"
+
 namespace rlx::cuda::api {
 
 DriverTable::DriverTable(const Found& library) {
@@ -23,6 +25,7 @@ DriverTable::DriverTable(const Found& library) {
   get(unload, "cuModuleUnload");
   get(get_function, "cuModuleGetFunction");
   get(set_attribute, "cuFuncSetAttribute");
+  get(get_attribute, "cuFuncGetAttribute");
   get(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   get(launch, "cuLaunchKernelEx");
 
@@ -52,6 +55,7 @@ DriverTable::DriverTable(const Found& library) {
   get(event_destroy, "cuEventDestroy_v2");
   get(event_record, "cuEventRecord");
   get(event_synchronize, "cuEventSynchronize");
+  get(event_query, "cuEventQuery");
   get(event_elapsed, "cuEventElapsedTime");
   get(begin_capture, "cuStreamBeginCapture_v2");
   get(end_capture, "cuStreamEndCapture");
@@ -59,6 +63,11 @@ DriverTable::DriverTable(const Found& library) {
   get(destroy_graph, "cuGraphDestroy");
   get(destroy_exec, "cuGraphExecDestroy");
   get(launch_graph, "cuGraphLaunch");
+}
+
+const DriverTable& driver_table() {
+  static const DriverTable functions(loader().get(Lib::driver));
+  return functions;
 }
 
 }  // namespace rlx::cuda::api

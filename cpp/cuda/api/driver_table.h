@@ -27,6 +27,7 @@ struct DriverTable {
   Result (*unload)(Module);
   Result (*get_function)(Function*, Module, const char*);
   Result (*set_attribute)(Function, int, int);
+  Result (*get_attribute)(int*, int, Function);
   Result (*occupancy)(int*, Function, int, size_t);
   Result (*launch)(const LaunchConfig*, Function, void**, void**);
 
@@ -56,6 +57,7 @@ struct DriverTable {
   Result (*event_destroy)(Event);
   Result (*event_record)(Event, Stream);
   Result (*event_synchronize)(Event);
+  Result (*event_query)(Event);
   Result (*event_elapsed)(float*, Event, Event);
   Result (*begin_capture)(Stream, int);
   Result (*end_capture)(Stream, Graph*);
@@ -64,5 +66,8 @@ struct DriverTable {
   Result (*destroy_exec)(GraphExec);
   Result (*launch_graph)(GraphExec, Stream);
 };
+
+// Of the process's driver; throws Error(device) when there is none.
+const DriverTable& driver_table();
 
 }  // namespace rlx::cuda::api

@@ -79,6 +79,13 @@ std::string version_of(Lib lib, void* handle) {
     if (!get || get(&major, &minor) != 0) return "";
     return std::to_string(major) + "." + std::to_string(minor);
   }
+  if (lib == Lib::nvjitlink) {
+    const auto get = reinterpret_cast<int (*)(unsigned*, unsigned*)>(
+        dlsym(handle, "nvJitLinkVersion"));
+    unsigned major = 0, minor = 0;
+    if (!get || get(&major, &minor) != 0) return "";
+    return std::to_string(major) + "." + std::to_string(minor);
+  }
   const char* name = catalogue[size_t(lib)].version_symbol;
   const auto get = name ? reinterpret_cast<size_t (*)()>(dlsym(handle, name)) : nullptr;
   if (!get) return "";

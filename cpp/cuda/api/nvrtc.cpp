@@ -21,6 +21,10 @@ struct Nvrtc::Functions {
   int (*cubin)(Program, char*);
   int (*ptx_size)(Program, size_t*);
   int (*ptx)(Program, char*);
+  int (*lto_size)(Program, size_t*);  // null before CUDA 12
+  int (*lto)(Program, char*);
+  int (*add_expression)(Program, const char*);
+  int (*lowered_name)(Program, const char*, const char**);
   int (*log_size)(Program, size_t*);
   int (*log)(Program, char*);
   int (*arch_count)(int*);
@@ -39,6 +43,10 @@ Nvrtc::Nvrtc() {
   get(functions->cubin, "nvrtcGetCUBIN");
   get(functions->ptx_size, "nvrtcGetPTXSize");
   get(functions->ptx, "nvrtcGetPTX");
+  load_optional(library, functions->lto_size, "nvrtcGetLTOIRSize");
+  load_optional(library, functions->lto, "nvrtcGetLTOIR");
+  get(functions->add_expression, "nvrtcAddNameExpression");
+  get(functions->lowered_name, "nvrtcGetLoweredName");
   get(functions->log_size, "nvrtcGetProgramLogSize");
   get(functions->log, "nvrtcGetProgramLog");
   get(functions->arch_count, "nvrtcGetNumSupportedArchs");
@@ -78,18 +86,15 @@ std::string Nvrtc::architecture(int capability) const {
 
 Compiled Nvrtc::compile(const std::string& name, const std::string& text,
                         const std::vector<NamedText>& headers,
-                        const std::vector<std::string>& options) const {
+                        const std::vector<std::string>& options,
+                        const std::vector<std::string>& expressions) const {
   const Functions& f = *functions_;
   std::vector<const char*> texts, names, flags;
   for (const NamedText& header : headers) {
     texts.push_back(header.text.c_str());
     names.push_back(header.name.c_str());
   }
-  bool ptx = false;
-  for (const std::string& option : options) {
-    flags.push_back(option.c_str());
-    ptx = ptx || option.find("compute_") != std::string::npos;
-  }
+  for (const std::string& option : options) flags.push_back(option.c_str());
   Program program = nullptr;
   const auto check = [&](int result, const char* call) {
     if (result == 0) return;
@@ -100,6 +105,9 @@ Compiled Nvrtc::compile(const std::string& name, const std::string& text,
                  names.data()),
         "nvrtcCreateProgram");
   const std::shared_ptr<ProgramTag> owner(program, [&f](Program p) { f.destroy(&p); });
+  for (const std::string& expression : expressions) {
+    check(f.add_expression(program, expression.c_str()), "nvrtcAddNameExpression");
+  }
   const int result = f.compile(program, int(flags.size()), flags.data());
   Compiled compiled;
   size_t size = 0;
@@ -112,10 +120,21 @@ Compiled Nvrtc::compile(const std::string& name, const std::string& text,
     throw Error(ErrorKind::internal, "NVRTC " + version_ + " cannot compile " + name + ": " +
                                          f.error_string(result) + "\n" + compiled.log);
   }
-  check((ptx ? f.ptx_size : f.cubin_size)(program, &size), "nvrtcGetCUBINSize");
-  compiled.image.resize(size);
-  check((ptx ? f.ptx : f.cubin)(program, reinterpret_cast<char*>(compiled.image.data())),
-        "nvrtcGetCUBIN");
+  const auto fetch = [&](auto get_size, auto get) {
+    std::vector<std::byte> bytes;
+    if (!get_size || get_size(program, &size) != 0 || size <= 1) return bytes;
+    bytes.resize(size);
+    check(get(program, reinterpret_cast<char*>(bytes.data())), "NVRTC's copy of its result");
+    return bytes;
+  };
+  compiled.cubin = fetch(f.cubin_size, f.cubin);
+  compiled.ptx = fetch(f.ptx_size, f.ptx);
+  compiled.lto = fetch(f.lto_size, f.lto);
+  for (const std::string& expression : expressions) {
+    const char* lowered = nullptr;
+    check(f.lowered_name(program, expression.c_str(), &lowered), "nvrtcGetLoweredName");
+    compiled.lowered.emplace_back(lowered);
+  }
   return compiled;
 }
 

@@ -72,7 +72,9 @@ constexpr int multiprocessor_count = 16, l2_cache_size = 38, threads_per_multipr
               capability_major = 75, capability_minor = 76, shared_per_block_optin = 97,
               virtual_memory_supported = 102;
 // Others.
-constexpr int attribute_max_dynamic_shared = 8;  // of a function
+constexpr int function_max_threads = 0, function_shared_bytes = 1, function_local_bytes = 3,
+              function_registers = 4, attribute_max_dynamic_shared = 8;  // of a function
+constexpr Result not_ready = 600;
 constexpr int pointer_memory_type = 2, memory_type_device = 2;
 constexpr unsigned stream_non_blocking = 1, event_no_timing = 2;
 constexpr int capture_relaxed = 2;

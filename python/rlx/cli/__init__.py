@@ -17,7 +17,7 @@ from types import ModuleType
 from rlx.errors import Error, InternalError
 
 COMMANDS = ("run", "explain", "check", "bench", "profile", "verify", "doctor", "cache", "compile",
-            "ops")
+            "compile-kernel", "ops")
 EPILOG = """examples:
   rlx run model.onnx                          random inputs, a summary of the outputs
   rlx run model.onnx --input image=cat.png --top-k 5 --labels labels.txt
@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and stop")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in COMMANDS:
-        module = import_module(f"rlx.cli.{name}")
+        module = import_module(f"rlx.cli.{name.replace('-', '_')}")
         summary = _summary(module)
         command = commands.add_parser(
             name, help=summary, description=summary, epilog=f"examples:\n{module.EXAMPLES}",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-from pathlib import Path
 
 from rlx.errors import InputError
 
@@ -19,53 +17,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="list (default), size or clear")
 
 
-def folder() -> Path:
-    """RLX_CUDA_PTX_CACHE, else rlx/kernels in XDG_CACHE_HOME, else in ~/.cache: as the core has
-    it, which would open CUDA to answer."""
-    chosen = os.environ.get("RLX_CUDA_PTX_CACHE")
-    if chosen == "off":
-        raise InputError("the cache is switched off by RLX_CUDA_PTX_CACHE=off")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "rlx" / "kernels"
-
-
 def run(arguments: argparse.Namespace) -> int:
     from rlx.cli import show
-    where = folder()
-    files = _files(where)
-    total = sum(size for _, size, _ in files)
+    from rlx.kernel_cache import cache_info
+    info = cache_info()
+    where, files = info.folder, info.files
+    if where is None:
+        raise InputError("the cache is switched off by RLX_CUDA_PTX_CACHE=off")
     if arguments.action == "clear":
-        for path, _, _ in files:
+        for file in files:
             try:
-                path.unlink(missing_ok=True)  # another process may have been quicker
+                file.path.unlink(missing_ok=True)  # another process may have been quicker
             except OSError as error:
                 raise InputError(f"cannot clear the cache: {error}") from error
-    data = {"folder": str(where), "files": len(files), "bytes": total}
+    data = {"folder": str(where), "files": len(files), "bytes": info.bytes}
     if arguments.json:
-        entries = [{"name": str(p.relative_to(where)), "bytes": s, "modified": t}
-                   for p, s, t in files]
+        entries = [{"name": str(f.path.relative_to(where)), "bytes": f.bytes,
+                    "modified": f.modified} for f in files]
         show.print_json({**data, "entries": entries} if arguments.action == "list" else data)
         return 0
     if arguments.action == "list" and files:
         import time
         show.table("", ["kernel", ">size", "written"], [
-            (p.relative_to(where), show.size(s), time.strftime("%F %T", time.localtime(t)))
-            for p, s, t in files])
+            (f.path.relative_to(where), show.size(f.bytes),
+             time.strftime("%F %T", time.localtime(f.modified))) for f in files])
     done = "cleared: " if arguments.action == "clear" else ""
-    show.line(f"{where}: {done}{len(files)} files, {show.size(total)}")
+    show.line(f"{where}: {done}{len(files)} files, {show.size(info.bytes)}")
     return 0
-
-
-def _files(where: Path) -> list[tuple[Path, int, float]]:
-    """Path, size and time of every kernel; links and other folders are left alone."""
-    found = []
-    for path in sorted(where.rglob("*")) if where.is_dir() else ():
-        try:
-            if path.is_file() and not path.is_symlink():
-                stat = path.stat()
-                found.append((path, stat.st_size, stat.st_mtime))
-        except FileNotFoundError:  # removed meanwhile
-            continue
-    return found

@@ -1,0 +1,184 @@
+// Loads users' programs, checks launches, and keeps their operands.
+#include "cuda/user_kernel.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.h"
+#include "cuda/api/types.h"
+
+namespace rlx::cuda {
+namespace {
+
+constexpr uint32_t most_yz = 65535, most_block_z = 64, free_shared = 48 << 10;
+constexpr uint32_t most_x = (uint32_t{1} << 31) - 1;
+constexpr size_t most_modules = 256;
+
+struct Loaded {
+  std::weak_ptr<const Driver> driver;
+  std::shared_ptr<void> module;
+};
+
+// The modules of each GPU, by their programs; those that nobody uses stay while they are few.
+struct Modules {
+  std::mutex mutex;
+  std::map<std::pair<int, Digest>, Loaded> loaded;
+};
+
+// Never destroyed, as the driver may be gone when the process ends.
+Modules& modules() {
+  static auto& made = *new Modules;
+  return made;
+}
+
+std::shared_ptr<void> module_of(const UserProgram& program,
+                                const std::shared_ptr<api::GpuDriver>& driver) {
+  const std::lock_guard lock(modules().mutex);
+  if (modules().loaded.size() >= most_modules) {
+    std::erase_if(modules().loaded, [](const auto& m) { return m.second.module.use_count() <= 1; });
+  }
+  Loaded& known = modules().loaded[{driver->info().ordinal, program.key}];
+  if (known.module && known.driver.lock() == driver) return known.module;
+  const Module module = driver->load(program.cubin.empty() ? program.ptx : program.cubin);
+  known.driver = driver;
+  known.module = {module, [driver](void* m) { driver->unload(static_cast<Module>(m)); }};
+  return known.module;
+}
+
+struct Flights {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Flight>> going;
+};
+
+Flights& flights() {
+  static auto& made = *new Flights;
+  return made;
+}
+
+Error of_kernel(const Error& error, const std::string& name) {
+  Error named(error.kind, "kernel '" + name + "': " + error.what());
+  named.remedy = error.remedy, named.expected = error.expected, named.got = error.got;
+  return named;
+}
+
+}  // namespace
+
+Flight::Flight(std::shared_ptr<api::GpuDriver> driver, std::string name,
+               std::vector<std::shared_ptr<void>> owners)
+    : driver_(std::move(driver)), name_(std::move(name)), event_(driver_->make_event(false)),
+      owners_(std::move(owners)) {}
+
+Flight::~Flight() { driver_->free(event_); }
+
+void Flight::record(Stream stream) { driver_->record(event_, stream); }
+
+void Flight::finish() {
+  std::vector<std::shared_ptr<void>> ended;
+  const std::lock_guard lock(mutex_);
+  ended.swap(owners_);
+  finished_ = true;
+}
+
+bool Flight::done() {
+  if (finished_) return true;
+  try {
+    if (driver_->passed(event_)) finish();
+  } catch (const Error& error) {
+    throw of_kernel(error, name_);
+  }
+  return finished_;
+}
+
+void Flight::synchronize() {
+  if (finished_) return;
+  try {
+    driver_->synchronize(event_);
+  } catch (const Error& error) {
+    throw of_kernel(error, name_);
+  }
+  finish();
+}
+
+void sweep_flights() noexcept {
+  std::vector<std::shared_ptr<Flight>> going, over;
+  {
+    const std::lock_guard lock(flights().mutex);
+    going = flights().going;
+  }
+  // Without the lock: what an operand's end calls may need the interpreter's.
+  for (const auto& flight : going) {
+    try {
+      if (flight->done()) over.push_back(flight);
+    } catch (const Error&) {
+      over.push_back(flight);  // the GPU is lost; told to whoever asks for this launch
+    }
+  }
+  const std::lock_guard lock(flights().mutex);
+  std::erase_if(flights().going, [&](const auto& f) { return std::ranges::count(over, f) > 0; });
+}
+
+UserKernel::UserKernel(UserProgramPtr program, const std::string& symbol, std::string name,
+                       int ordinal)
+    : name_(std::move(name)), driver_(api::open_driver(ordinal)) {
+  try {
+    module_ = module_of(*program, driver_);
+    function_ = driver_->function(static_cast<Module>(module_.get()), symbol);
+    usage_.registers = driver_->attribute_of(function_, api::function_registers);
+    usage_.shared_bytes = driver_->attribute_of(function_, api::function_shared_bytes);
+    usage_.local_bytes = driver_->attribute_of(function_, api::function_local_bytes);
+    usage_.max_threads = driver_->attribute_of(function_, api::function_max_threads);
+  } catch (const Error& error) {
+    throw of_kernel(error, name_ + "' for " + program->architecture + " on '" +
+                               driver_->info().name);
+  }
+}
+
+void UserKernel::check(const LaunchShape& shape) const {
+  const Extent3 &g = shape.grid, &b = shape.block;
+  const auto text = [](const Extent3& e) {
+    return "(" + std::to_string(e.x) + ", " + std::to_string(e.y) + ", " + std::to_string(e.z) +
+           ")";
+  };
+  const auto refuse = [&](const char* what, std::string expected, std::string got) {
+    throw Error(ErrorKind::input, "kernel '" + name_ + "': " + what)
+        .expected_got(std::move(expected), std::move(got));
+  };
+  if (!g.x || !g.y || !g.z || g.x > most_x || g.y > most_yz || g.z > most_yz) {
+    refuse("the grid is no grid", "1 to (2147483647, 65535, 65535)", text(g));
+  }
+  const uint64_t threads = uint64_t{b.x} * b.y * b.z;
+  if (!b.x || !b.y || !b.z || b.z > most_block_z || b.x > 1024 || b.y > 1024 ||
+      threads > uint64_t(usage_.max_threads)) {
+    refuse("the block is no block of this kernel",
+           "1 to " + std::to_string(usage_.max_threads) + " threads, at most 64 of them in z",
+           text(b));
+  }
+  const int64_t most = driver_->info().shared_per_block - usage_.shared_bytes;
+  if (int64_t{shape.shared_bytes} > most) {
+    refuse("a block has not so much shared memory",
+           "at most " + std::to_string(most) + " bytes beside those that the kernel declares",
+           std::to_string(shape.shared_bytes));
+  }
+}
+
+std::shared_ptr<Flight> UserKernel::launch(const LaunchShape& shape,
+                                           std::span<void* const> parameters, Stream stream,
+                                           std::vector<std::shared_ptr<void>> owners) const {
+  sweep_flights();
+  try {
+    if (shape.shared_bytes + uint32_t(usage_.shared_bytes) > free_shared) {
+      driver_->allow_shared(function_, shape.shared_bytes);
+    }
+    owners.push_back(module_);
+    auto flight = std::make_shared<Flight>(driver_, name_, std::move(owners));
+    driver_->launch_with(function_, shape, parameters, stream);
+    flight->record(stream);
+    const std::lock_guard lock(flights().mutex);
+    flights().going.push_back(flight);
+    return flight;
+  } catch (const Error& error) {
+    throw of_kernel(error, name_);
+  }
+}
+
+}  // namespace rlx::cuda

@@ -1,0 +1,55 @@
+"""The folder of compiled GPU kernels: where it is and what lies there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlx import _core
+
+
+@dataclass(frozen=True, slots=True)
+class CacheFile:
+    """A file of the kernel cache: its size in bytes, and when it was written (seconds, Unix)."""
+
+    path: Path
+    bytes: int
+    modified: float
+
+
+@dataclass(frozen=True, slots=True)
+class CacheInfo:
+    """The kernel cache. folder is None when it is switched off, and need not exist yet."""
+
+    folder: Path | None
+    files: tuple[CacheFile, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Of all files together."""
+        return sum(file.bytes for file in self.files)
+
+
+def cache_info() -> CacheInfo:
+    """Where compiled kernels and choices of libraries are kept, and what is there.
+
+    The folder is that of rlx.configure(kernel_cache=) or RLX_CUDA_PTX_CACHE, else
+    $XDG_CACHE_HOME/rlx/kernels, else ~/.cache/rlx/kernels. `rlx cache clear` empties it.
+    """
+    folder = _core.cuda_cache_folder()
+    if not folder:
+        return CacheInfo(None, ())
+    return CacheInfo(Path(folder), tuple(_files(Path(folder))))
+
+
+def _files(where: Path) -> list[CacheFile]:
+    """Links and other folders are left alone."""
+    found = []
+    for path in sorted(where.rglob("*")) if where.is_dir() else ():
+        try:
+            if path.is_file() and not path.is_symlink():
+                stat = path.stat()
+                found.append(CacheFile(path, stat.st_size, stat.st_mtime))
+        except FileNotFoundError:  # removed meanwhile
+            continue
+    return found
