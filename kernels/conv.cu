@@ -1,8 +1,7 @@
 // Convolution of any rank, type and layout: an implicit product in tiles, or output by output.
 #include "generated/out.h"
-#include "kernels/include/index.h"
 #include "kernels/include/tile_product.h"
-#include "kernels/params/conv.h"
+#include "kernels/include/window.h"
 
 namespace {
 
@@ -10,52 +9,22 @@ using X = RLX_X;
 using W = RLX_W;
 using T = RLX_ACCUMULATE;
 using rlx::params::Conv;
-using rlx::params::ConvAxis;
-
-struct Pixel {
-  long long image;
-  int at[3];
-};
-
-RLX_FN Pixel pixel_of(const Conv& p, unsigned long long i) {
-  Pixel made;
-  unsigned rest = unsigned(rlx::split(i, p.out_pixels));
-  made.image = (long long)(i);
-  made.at[2] = int(rlx::split(rest, p.out_row));
-  made.at[0] = int(rlx::divide(rest, p.out_plane));
-  made.at[1] = int(rest) - made.at[0] * int(p.out_plane.value);
-  return made;
-}
-
-// Adds the offset in x that tap t of an output coordinate reads; false outside of x.
-RLX_FN bool along(const ConvAxis& axis, int out, int t, long long& offset) {
-#if RLX_TRANSPOSED
-  const int u = out + axis.pad - t * axis.dilation, i = u / axis.stride;
-  if (u < 0 || i * axis.stride != u || i >= axis.in) return false;
+#if RLX_WIDE
+using Coord = long long;
 #else
-  const int i = out * axis.stride - axis.pad + t * axis.dilation;
-  if (i < 0 || i >= axis.in) return false;
+using Coord = int;
 #endif
-  offset += i * axis.x_stride;
-  return true;
-}
-
-RLX_FN bool tap_offset(const Conv& p, const Pixel& pixel, unsigned tap, long long& offset) {
-  unsigned rest = tap;
-  const int t2 = int(rlx::split(rest, p.tap_row));
-  const int t1 = int(rlx::split(rest, p.tap_plane)), t0 = int(rest);
-  return along(p.axes[0], pixel.at[0], t0, offset) && along(p.axes[1], pixel.at[1], t1, offset) &&
-         along(p.axes[2], pixel.at[2], t2, offset);
-}
+using Window = rlx::Window<Coord, RLX_TRANSPOSED>;
+using Count = Window::Count;
 
 RLX_FN T value_of(const X* x, T zero) {
   return rlx::scalar::sub(rlx::convert<T>(rlx::load(x)), zero);
 }
 
-RLX_FN T weight(const Conv& p, int group, long long m, long long c, unsigned tap) {
-  const long long out = p.out_per_group.value, taps = p.taps.value;
-  const long long row = RLX_TRANSPOSED ? (group * p.in_per_group + c) * out + m
-                                       : (group * out + m) * p.in_per_group + c;
+RLX_FN T weight(const Conv& p, int group, long long m, long long c, Count tap) {
+  const long long in = p.in_per_group.value, out = p.out_per_group.value, taps = p.taps.value;
+  const long long row = RLX_TRANSPOSED ? (group * in + c) * out + m
+                                       : (group * out + m) * in + c;
   T w = rlx::convert<T>(rlx::load(static_cast<const W*>(p.w) + (row * taps + tap)));
 #if RLX_W_ZERO
   w = rlx::scalar::sub(w, rlx::convert<T>(rlx::load(static_cast<const RLX_W_ZERO_TYPE*>(p.w_zero) +
@@ -97,21 +66,22 @@ extern "C" __global__ void conv(const Conv p) {
     const Index position = line / Index(channels) * Index(p.out_pixels.value) +
                            i % Index(p.out_pixels.value);
 #endif
-    const Pixel pixel = pixel_of(p, position);
-    const int group = int(rlx::divide(unsigned(channel), p.out_per_group));
+    const int group = int(rlx::divide(Count(channel), p.out_per_group));
+    Index image = position;
+    const Window::Pixel pixel = Window::pixel_of(p, image, group);
     const long long m = channel - group * p.out_per_group.value;
-    const X* image = x + (pixel.image * p.x_batch + group * p.in_per_group * p.x_channel);
     T sum = T(0);
-    for (unsigned tap = 0; tap < unsigned(p.taps.value); ++tap) {
-      long long offset = 0;
-      if (!tap_offset(p, pixel, tap, offset)) continue;
-      for (long long c = 0; c < p.in_per_group; ++c) {
-        sum = rlx::scalar::add(sum, rlx::scalar::mul(value_of(image + (offset + c * p.x_channel),
+    for (Count tap = 0; tap < Count(p.taps.value); ++tap) {
+      long long offset;
+      if (!Window::find(p, pixel, Window::tap_of(p, tap, 0), offset)) continue;
+      for (long long c = 0; c < p.in_per_group.value; ++c) {
+        sum = rlx::scalar::add(sum, rlx::scalar::mul(value_of(x + (offset + c * p.x_channel),
                                                               zero),
                                                      weight(p, group, m, c, tap)));
       }
     }
-    put(p, pixel.image, channel, (long long)(position % Index(p.out_pixels.value)), sum);
+    put(p, (long long)(image), channel,
+        (long long)(position - image * Index(p.out_pixels.value)), sum);
   }
 }
 #else
@@ -127,8 +97,8 @@ RLX_FN void load_weights(const Conv& p, int group, long long m0, long long k0, l
     const int r = i / Tile::k, k = i % Tile::k;
     T w = T(0);
     if (m0 + r < p.out_per_group.value && k0 + k < depth) {
-      unsigned c = unsigned(k0 + k);
-      const unsigned tap = rlx::split(c, p.taps);
+      Count c = Count(k0 + k);
+      const Count tap = rlx::split(c, p.taps);
       w = weight(p, group, m0 + r, c, tap);
     }
     slices.a[k][r] = w;
@@ -136,17 +106,19 @@ RLX_FN void load_weights(const Conv& p, int group, long long m0, long long k0, l
 }
 
 // What a thread's pixel reads for each k.
-RLX_FN void load_pixel(const Conv& p, const X* image, const Pixel& pixel, bool reads, long long k0,
+RLX_FN void load_pixel(const Conv& p, const X* x, const Window::Pixel& pixel, long long k0,
                        long long depth, T zero, Tile::Slices& slices) {
   const int column = int(threadIdx.x) % Tile::n;
 #pragma unroll
   for (int k = int(threadIdx.x) / Tile::n; k < Tile::k; k += Tile::threads / Tile::n) {
     T value = T(0);
-    if (reads && k0 + k < depth) {
-      unsigned c = unsigned(k0 + k);
-      const unsigned tap = rlx::split(c, p.taps);
-      long long offset = c * p.x_channel;
-      if (tap_offset(p, pixel, tap, offset)) value = value_of(image + offset, zero);
+    if (k0 + k < depth) {
+      Count c = Count(k0 + k);
+      const Count tap = rlx::split(c, p.taps);
+      long long offset;
+      if (Window::find(p, pixel, Window::tap_of(p, tap, c), offset)) {
+        value = value_of(x + offset, zero);
+      }
     }
     slices.b[k][column] = value;
   }
@@ -165,16 +137,16 @@ extern "C" __global__ void __launch_bounds__(256) conv(const Conv p) {
   const long long m0 = (long long)(block % rows) * Tile::m;
   const long long n0 = (long long)(block / rows % columns) * Tile::n;
   if (group >= p.groups) return;
-  const long long mine = n0 + int(threadIdx.x) % Tile::n;
-  const Pixel pixel = pixel_of(p, Index(mine < pixels ? mine : 0));
-  const X* image = static_cast<const X*>(p.x) +
-                   (pixel.image * p.x_batch + group * p.in_per_group * p.x_channel);
+  Index mine = Index(n0) + threadIdx.x % Tile::n;
+  const Window::Pixel pixel =
+      mine < Index(pixels) ? Window::pixel_of(p, mine, group) : Window::no_pixel();
+  const X* x = static_cast<const X*>(p.x);
   const T zero = zero_of_x(p);
-  const long long depth = p.in_per_group * p.taps.value;
+  const long long depth = p.in_per_group.value * p.taps.value;
   Tile tile(int(threadIdx.x));
   for (long long k0 = 0; k0 < depth; k0 += Tile::k) {
     load_weights(p, group, m0, k0, depth, slices);
-    load_pixel(p, image, pixel, mine < pixels, k0, depth, zero, slices);
+    load_pixel(p, x, pixel, k0, depth, zero, slices);
     __syncthreads();
     tile.add(slices);
     __syncthreads();

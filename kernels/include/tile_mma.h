@@ -146,7 +146,7 @@ struct TileMma {
 template <int lines, int width, int pitch, int chunk, int threads, class S, class Find>
 RLX_FN void copy_lines(S* to, const Find& find) {
   constexpr int runs = width / chunk, all = lines * runs;
-#pragma unroll
+#pragma unroll 16
   for (int first = 0; first < all; first += threads) {
     const int i = first + int(threadIdx.x);
     if (all % threads != 0 && i >= all) break;

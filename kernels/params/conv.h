@@ -6,8 +6,9 @@
 namespace rlx::params {
 
 struct ConvAxis {
-  int in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, pad = 0;
-  long long x_stride = 0;
+  long long in = 1, pad = 0, x_stride = 0;
+  Divisor stride;
+  int dilation = 1;
 };
 
 struct Conv {
@@ -18,14 +19,21 @@ struct Conv {
   const void* w_zero = nullptr;  // one value, or one for each output channel
   int w_zero_step = 0;
   int groups = 1;
-  long long batch = 0, in_per_group = 0;
-  Divisor out_per_group;
+  long long batch = 0;
+  Divisor in_per_group, out_per_group;
   ConvAxis axes[3];
   long long x_batch = 0, x_channel = 0;
   Divisor out_pixels, out_plane, out_row;  // pixels of an image; of its last two axes; the last
   Divisor taps, tap_plane, tap_row;
   // Where an output is in the space of `out`: image, channel and pixel steps.
   long long y_batch = 0, y_channel = 0, y_pixel = 0;
+};
+
+struct ConvTiles : Conv {  // weights [channels out, k], dense
+  float* partial = nullptr;  // [splits, outputs] where k is split
+  long long k_part = 0;      // of k in each split; a multiple of what a block takes at once
+  int splits = 1;
+  int join = 0;  // adds the parts
 };
 
 }  // namespace rlx::params

@@ -1,12 +1,14 @@
 """How many kernels a network asks the compiler for: what a first run with an empty cache costs.
 
 Without libraries, whose kernels are compiled already. A count that falls is entered here; one that
-rises needs a reason: NVRTC takes 0.1 to 1 s of a core for each.
+rises needs a reason: NVRTC takes 0.1 to 1 s of a core for each. Convolutions on tensor cores
+differ by the channels that are copied as one: 1 of the images, and, in the narrow mobilenet_v2
+alone, 4 of 12; what has 4 channels in all goes to the direct form.
 """
 
 import pytest
 
-KERNELS = {"bert-base": 10, "resnet50": 8, "mobilenet_v2": 8}
+KERNELS = {"bert-base": 10, "resnet50": 9, "mobilenet_v2": 11}
 RUN = """
 import models, numpy as np, rlx
 from tests.models.test_builders import SIZES, inputs

@@ -17,7 +17,8 @@ from tests.emu.test_kernels import CASES, ROOT
 ARCHITECTURES = ["75", "80", "86", "89", "90", "90a", "100a", "120a"]
 QUICK = {(12, "80"), (13, "90a")}  # the others are slow
 # Select asks no older card for these.
-NEEDS = {"attention_decode_mma": 80, "attention_mma": 80, "matmul_dequant": 80, "matmul_mma": 80}
+NEEDS = {"attention_decode_mma": 80, "attention_mma": 80, "conv_mma": 80, "matmul_dequant": 80,
+         "matmul_mma": 80}
 PACKAGES = {12: "nvidia-cuda-nvrtc-cu12", 13: "nvidia-cuda-nvrtc"}
 
 

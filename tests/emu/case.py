@@ -18,7 +18,7 @@ I8, U8, I32, I64, BOOL = DType.INT8, DType.UINT8, DType.INT32, DType.INT64, DTyp
 @dataclass(frozen=True)
 class Case:
     """kernels names the files under kernels/ that run; what is a row of tests/tolerance.py; a rung
-    is forced."""
+    is forced; constants are the inputs that belong to the model."""
 
     name: str
     kernels: tuple[str, ...]
@@ -28,10 +28,11 @@ class Case:
     what: str = "exact"
     in_place: bool = False
     rung: str = ""
+    constants: tuple[int, ...] = ()
 
     def run(self, device):
         return run_prim(self.prim, self.inputs, self.outputs, in_place=self.in_place,
-                        device=device, rung=self.rung)
+                        device=device, rung=self.rung, constants=self.constants)
 
 
 def emulated(name: str):

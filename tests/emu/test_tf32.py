@@ -5,7 +5,7 @@ import pytest
 
 from rlx.ir.prims import Attention, AxisMap, RegionOp
 from rlx.ir.reference import REFERENCES
-from tests.emu.cases_cores import rounded_cases
+from tests.emu import cases_convs, cases_cores
 from tests.emu.case import BOOL, F32, Case, emulated, identity, region, typed, values
 from tests.tolerance import tolerance
 
@@ -35,7 +35,7 @@ def _cases():
                [typed(F32, 1, 18, 2, 16)], "tf32")
 
 
-CASES = [*_cases(), *rounded_cases()]
+CASES = [*_cases(), *cases_cores.rounded_cases(), *cases_convs.rounded_cases()]
 
 
 @pytest.fixture(scope="module", params=["emu:tf32", "emu:tf32:descending"])

@@ -9,6 +9,7 @@ from tests.products import ACTIVATIONS, check_product, model, random
 from tests.tolerance import assert_network_output
 
 SHAPES = [(256, 512, 1024), (1, 3, 2), (7, 33, 65), (128, 768, 3072)]
+CONV = "tensor core convolution"
 RUNGS = ["", "cublaslt", "cublaslt + region", "tensor cores", "gemv", "kernel"]
 
 
@@ -63,10 +64,10 @@ def convolve(x, w, b, stride, pad, groups):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-@pytest.mark.parametrize("rung", ["", "cudnn", "cudnn + region", "kernel"])
+@pytest.mark.parametrize("rung", ["", "cudnn", "cudnn + region", CONV, "kernel"])
 @pytest.mark.parametrize("channels, filters, size, kernel, stride, groups", [
     (16, 32, 14, 3, 1, 1), (3, 16, 33, 7, 2, 1), (32, 32, 14, 3, 1, 32), (8, 24, 9, 1, 1, 1),
-    (24, 48, 12, 5, 2, 3),
+    (24, 48, 12, 5, 2, 3), (256, 72, 7, 3, 1, 1),
 ])
 @pytest.mark.parametrize("residual", [False, True])
 def test_convolutions(gpu, dtype, rung, channels, filters, size, kernel, stride, groups, residual):
@@ -87,6 +88,8 @@ def test_convolutions(gpu, dtype, rung, channels, filters, size, kernel, stride,
     feeds = {"x": x.astype(dtype)} | ({"z": z.astype(dtype)} if residual else {})
     for _ in range(3):
         assert_network_output(session.run(feeds)["y"], truth, dtype, "y")
+    if rung == CONV and dtype == "float16" and groups < channels:
+        assert rung in [row["rung"] for row in session.explain()]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])

@@ -12,19 +12,23 @@ DEVICE = _core.make_device("cpu")
 
 
 def run_prim(prim, inputs, outputs, threads: int = 1, in_place: bool = False,
-             device=None, rung: str = "") -> list[np.ndarray]:
+             device=None, rung: str = "",
+             constants: tuple[int, ...] = ()) -> list[np.ndarray]:
     """The outputs of `prim`; `outputs` are TensorTypes, and None stands for what is absent.
 
     in_place copies input 0 first, so that the plan may let the primitive overwrite it. The device
     is the CPU unless another is given. A `rung` is insisted on, and must be the one that ran.
+    `constants` are the inputs that are weights of the model.
     """
     inputs = [None if x is None else np.asarray(x) for x in inputs]
     graph = Graph()
     values = []
     for k, x in enumerate(inputs):
         values.append(None if x is None else tensor(dtype_of(x.dtype), x.shape, f"x{k}"))
-    graph.inputs = [v for v in values if v is not None]
-    feeds = {v.name: x for v, x in zip(values, inputs) if v is not None}
+    for k in constants:
+        values[k].const = inputs[k]
+    graph.inputs = [v for v in values if v is not None and not v.is_const]
+    feeds = {v.name: x for v, x in zip(values, inputs) if v in graph.inputs}
     if in_place:
         copied = tensor(values[0].dtype, values[0].shape, "copy")
         same = elementwise_ops("", [values[0].dtype], values[0].dtype)

@@ -1,8 +1,8 @@
 // Conv: cuDNN with bias, residual and ReLU inside, cuDNN with the epilogue behind it, else kernels
 // of our own. Each rung left out says why.
-#include "core/half.h"
 #include "cuda/libs/dnn.h"
 #include "cuda/libs/libraries.h"
+#include "cuda/select/conv_weights.h"
 #include "cuda/select/fallback.h"
 #include "cuda/select/select.h"
 #include "plan/compose.h"
@@ -79,25 +79,6 @@ std::vector<int64_t> strides_of(std::span<const int64_t> dims, bool channels_las
   return strides;
 }
 
-// [K, C, taps] -> [K, taps, C].
-void channels_behind(const std::byte* from, int64_t filters, int64_t channels, int64_t taps,
-                     size_t item, std::byte* to) {
-  for (int64_t k = 0; k < filters; ++k) {
-    for (int64_t c = 0; c < channels; ++c) {
-      const std::byte* source = from + size_t((k * channels + c) * taps) * item;
-      for (int64_t t = 0; t < taps; ++t) {
-        std::memcpy(to + size_t((k * taps + t) * channels + c) * item, source + size_t(t) * item,
-                    item);
-      }
-    }
-  }
-}
-
-template <class Half>
-void widen_values(const void* from, int64_t count, float* to) {
-  std::copy_n(static_cast<const Half*>(from), count, to);
-}
-
 class ConvSelect {
  public:
   ConvSelect(const Conv& prim, const SelectRequest& request, const Tools& tools)
@@ -115,7 +96,8 @@ class ConvSelect {
     }
     log_fallback(tools_.options.log_fallback, "Conv", refusal);
     Selection selection = select_conv_kernel(prim_, request_, tools_);
-    selection.reason = refusal + (selection.reason.empty() ? "" : "; " + selection.reason);
+    if (!refusal.empty() && !selection.reason.empty()) refusal += "; ";
+    selection.reason = refusal + selection.reason;
     return selection;
   }
 
@@ -127,10 +109,8 @@ class ConvSelect {
     return i < request_.inputs.size() && request_.inputs[i].dtype != DType::none;
   }
 
-  // Half weights of float32 images, which cuDNN does not take: widened when they are uploaded.
-  bool widened() const {
-    return w().constant && x().dtype == DType::float32 && is_half(w().dtype);
-  }
+  // cuDNN takes no half weights of float32 images.
+  bool widened() const { return widens_weights(x(), w()); }
 
   bool takes(std::string& refusal) const {
     const DType type = x().dtype;
@@ -235,7 +215,7 @@ class ConvSelect {
     c.w_strides = strides_of(c.w, last);
     body->conv = library.convolution(c, refusal);
     if (!body->conv) return nullptr;
-    if (last || widened()) body->packed = pack(last);
+    if (last || widened()) body->packed = pack_conv_weights(prim_, request_, tools_, last);
     body->library = &library;
     body->chain = chain;
     return body;
@@ -248,31 +228,6 @@ class ConvSelect {
     return std::max<int64_t>((y().shape[axis] - 1) * prim_.strides[k] + reach - x().shape[axis] -
                                  request_.dim(prim_.pads_begin[k]),
                              0);
-  }
-
-  // The weights as float32 where they are widened, and with `last` with channels last.
-  std::shared_ptr<const void> pack(bool last) const {
-    int64_t taps = 1;
-    for (size_t k = 2; k < w().shape.size(); ++k) taps *= w().shape[k];
-    const Constant& constant = *w().constant;
-    const auto* data = static_cast<const std::byte*>(constant.data);
-    const int64_t count = w().count(), filters = w().shape[0], channels = w().shape[1];
-    const size_t item = size_of(x().dtype), bytes = size_t(count) * item;
-    const auto widen_as = !widened()                     ? nullptr
-                          : w().dtype == DType::float16 ? widen_values<Float16>
-                                                        : widen_values<Bfloat16>;
-    const auto fill = [=](void* to) {
-      const std::byte* from = data;
-      std::vector<float> wide(widen_as ? size_t(count) : 0);
-      if (widen_as) {
-        widen_as(data, count, wide.data());
-        from = reinterpret_cast<const std::byte*>(wide.data());
-      }
-      if (!last) std::memcpy(to, from, bytes);
-      else channels_behind(from, filters, channels, taps, item, static_cast<std::byte*>(to));
-    };
-    const std::string format = std::string(last ? "channels last " : "") + name_of(x().dtype);
-    return tools_.weights->pack(tools_.user, constant, format, bytes, fill);
   }
 
   const Conv& prim_;

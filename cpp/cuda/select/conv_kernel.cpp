@@ -1,17 +1,14 @@
-// Convolutions by our own kernels: an implicit product, or output by output when groups are small.
+// Convolutions by our own kernels: an implicit product, on tensor cores where they take it, or
+// output by output when groups are small.
+#include "cuda/select/conv_kernel.h"
+
 #include "cuda/select/epilogue.h"
-#include "kernels/params/conv.h"
 
 namespace rlx::cuda {
 namespace {
 
 bool present(const SelectRequest& request, size_t k) {
   return k < request.inputs.size() && request.inputs[k].dtype != DType::none;
-}
-
-DType accumulation(const Conv& prim, DType y) {
-  if (prim.epilogue) return prim.accumulate;
-  return is_float(y) && y != DType::float64 ? DType::float32 : y;
 }
 
 std::string zero_name(const SelectRequest& request, size_t k) {
@@ -25,16 +22,14 @@ void fill_axes(const Conv& prim, const SelectRequest& request, params::Conv& p) 
   for (size_t k = 0; k < spatial; ++k) {
     const size_t at = 3 - spatial + k;
     params::ConvAxis& axis = p.axes[at];
-    axis.in = int(x.shape[first + k]);
-    axis.out = int(y.shape[first + k]);
-    axis.kernel = int(w.shape[2 + k]);
-    axis.stride = prim.strides[k];
+    axis.in = x.shape[first + k];
+    axis.stride = params::Divisor(prim.strides[k]);
     axis.dilation = prim.dilations[k];
-    axis.pad = int(request.dim(prim.pads_begin[k]));
+    axis.pad = request.dim(prim.pads_begin[k]);
     axis.x_stride = x.strides[first + k];
-    out[at] = axis.out;
-    taps[at] = axis.kernel;
-    if (axis.stride < 1 || axis.dilation < 1) {
+    out[at] = y.shape[first + k];
+    taps[at] = w.shape[2 + k];
+    if (prim.strides[k] < 1 || axis.dilation < 1) {
       throw Error(ErrorKind::model, "strides and dilations of a convolution must be positive");
     }
   }
@@ -48,9 +43,13 @@ void fill_axes(const Conv& prim, const SelectRequest& request, params::Conv& p) 
 
 }  // namespace
 
-Selection select_conv_kernel(const Conv& prim, const SelectRequest& request, const Tools& tools) {
+DType conv_accumulation(const Conv& prim, DType y) {
+  if (prim.epilogue) return prim.accumulate;
+  return is_float(y) && y != DType::float64 ? DType::float32 : y;
+}
+
+void fill_conv(const Conv& prim, const SelectRequest& request, params::Conv& p) {
   const TensorDesc &x = request.inputs[0], &w = request.inputs[1], &y = request.outputs[0];
-  if (y.count() == 0) return {};
   const size_t channel_axis = prim.channels_last ? x.shape.size() - 1 : 1;
   const int64_t in = x.shape[channel_axis], out = y.shape[channel_axis];
   const int64_t by_groups = prim.transposed ? in : out;
@@ -61,19 +60,44 @@ Selection select_conv_kernel(const Conv& prim, const SelectRequest& request, con
                           std::to_string(prim.groups) + " equal groups",
                       std::to_string(in) + " channels in, " + std::to_string(out) + " out");
   }
-  LaunchBuilder<params::Conv> launch;
-  params::Conv& p = launch.params;
   fill_axes(prim, request, p);
   p.batch = x.shape[0];
   p.groups = prim.groups;
-  p.in_per_group = in / prim.groups;
+  p.in_per_group = params::Divisor(in / prim.groups);
   p.out_per_group = params::Divisor(out / prim.groups);
   p.x_batch = x.strides[0];
   p.x_channel = x.strides[channel_axis];
   p.y_batch = out * p.out_pixels.value;
   p.y_channel = prim.channels_last ? 1 : p.out_pixels.value;
   p.y_pixel = prim.channels_last ? out : 1;
-  const DType accumulate = accumulation(prim, y.dtype);
+}
+
+bool wide_conv(const Conv& prim, const SelectRequest& request, const params::Conv& p) {
+  const TensorDesc &x = request.inputs[0], &w = request.inputs[1], &y = request.outputs[0];
+  constexpr int64_t limit = int64_t{1} << 30;
+  const size_t first = prim.channels_last ? 1 : 2;
+  bool wide = p.out_pixels.value >= limit || p.groups * p.out_per_group.value >= limit ||
+              p.in_per_group.value * p.taps.value >= limit;
+  for (size_t k = 0; k < prim.strides.size(); ++k) {
+    const int64_t pad = std::abs(request.dim(prim.pads_begin[k]));
+    const int64_t out = y.shape[first + k] * (prim.transposed ? 1 : prim.strides[k]);
+    wide = wide || std::max(x.shape[first + k], out) + pad >= limit ||
+           w.shape[2 + k] * prim.dilations[k] >= limit;
+  }
+  return wide;
+}
+
+Selection select_conv_kernel(const Conv& prim, const SelectRequest& request, const Tools& tools) {
+  const TensorDesc &x = request.inputs[0], &w = request.inputs[1], &y = request.outputs[0];
+  if (y.count() == 0) return {};
+  params::Conv sizes;
+  fill_conv(prim, request, sizes);
+  const std::string refusal = conv_tiles_refusal(prim, request, sizes, tools);
+  if (refusal.empty()) return conv_tiles(prim, request, sizes, tools);
+  LaunchBuilder<params::Conv> launch;
+  launch.params = sizes;
+  params::Conv& p = launch.params;
+  const DType accumulate = conv_accumulation(prim, y.dtype);
   const OutRegion region = out_region(prim.epilogue, request, 4, accumulate, 1);
   bind_region(launch, p.out, region.source, [&](int place) { return region.operand(place); });
   launch.bind(p.x, Source::operand(0));
@@ -92,7 +116,8 @@ Selection select_conv_kernel(const Conv& prim, const SelectRequest& request, con
                      define("RLX_X_ZERO_TYPE", zero_name(request, 2)),
                      define("RLX_W_ZERO_TYPE", zero_name(request, 3)),
                      define("RLX_TRANSPOSED", prim.transposed),
-                     define("RLX_CHANNELS_LAST", prim.channels_last), define("RLX_FORM", tiled)},
+                     define("RLX_CHANNELS_LAST", prim.channels_last), define("RLX_FORM", tiled),
+                     define("RLX_WIDE", wide_conv(prim, request, sizes))},
                     {{"generated/out.h", region.source.text}}};
   const int64_t tiles = ceil_div(p.out_per_group.value, 64) *
                         ceil_div(p.batch * p.out_pixels.value, 64) * p.groups;
@@ -100,7 +125,7 @@ Selection select_conv_kernel(const Conv& prim, const SelectRequest& request, con
       tiled ? "implicit product" : "direct",
       launch.finish(tools.jit.get(kernel), tiled ? blocks_of(tiles, 256)
                                                  : walk_of(tools, p.batch * p.y_batch)));
-  selection.reason = "takes every type and layout";
+  selection.reason = refusal;
   return selection;
 }
 

@@ -40,6 +40,9 @@ void fill(const ProductShape& s, Params& p) {
 struct TileForm {
   int m, n, warp_m, warp_n, slice, stages;
   int threads() const { return m / warp_m * (n / warp_n) * 32; }
+  // Bytes of shared memory, as tile_mma.h lays them out.
+  size_t shared(size_t item, bool a_along_k, bool b_along_k) const;
+  std::vector<std::string> defines() const;
 };
 
 enum class ProductRung : uint8_t { tensor_cores, gemv, tiled };

@@ -12,26 +12,20 @@ constexpr size_t fixed_operands = MatMul::operands;
 using Launch = LaunchBuilder<params::TileProduct>;
 
 KernelSpec tensor_cores_kernel(const ProductShape& s, const TileForm& f) {
-  return {"kernels/matmul_mma.cu", "matmul_mma",
-          {define("RLX_T", storage_name(s.a)), define("RLX_TILE_M", f.m), define("RLX_TILE_N", f.n),
-           define("RLX_WARP_M", f.warp_m), define("RLX_WARP_N", f.warp_n),
-           define("RLX_SLICE", f.slice), define("RLX_STAGES", f.stages),
-           define("RLX_A_ALONG_K", s.a_along_k()), define("RLX_B_ALONG_K", s.b_along_k()),
-           define("RLX_A_CHUNK", s.a_chunk()), define("RLX_B_CHUNK", s.b_chunk())},
-          {}};
+  KernelSpec kernel{"kernels/matmul_mma.cu", "matmul_mma", f.defines(), {}};
+  for (std::string one : {define("RLX_T", storage_name(s.a)),
+                          define("RLX_A_ALONG_K", s.a_along_k()),
+                          define("RLX_B_ALONG_K", s.b_along_k()),
+                          define("RLX_A_CHUNK", s.a_chunk()), define("RLX_B_CHUNK", s.b_chunk())}) {
+    kernel.defines.push_back(std::move(one));
+  }
+  return kernel;
 }
 
 LaunchShape tensor_cores_shape(const ProductShape& s, const ProductChoice& c) {
   const TileForm& f = c.tile;
-  const int64_t size = int64_t(size_of(s.a)), k = f.slice / size;
-  const auto elements = [&](bool along_k, int64_t extent) {
-    return along_k ? extent * (k + 16 / size) : k * (extent + (size == 4 ? 8 : 16 / size));
-  };
-  const int64_t slices = f.stages * size *
-                         (elements(s.a_along_k(), f.m) + elements(s.b_along_k(), f.n));
-  const int64_t results = int64_t(f.m) * (f.n + 8) * 4;
   return blocks_of(ceil_div(s.m, f.m) * ceil_div(s.n, f.n) * s.batches * c.splits, f.threads(),
-                   size_t(std::max(slices, results)));
+                   f.shared(size_of(s.a), s.a_along_k(), s.b_along_k()));
 }
 
 KernelSpec gemv_kernel(const ProductShape& s) {
@@ -58,6 +52,20 @@ void add_out(Launch& launch, KernelSpec& kernel, const OutRegion& out, int vecto
 }
 
 }  // namespace
+
+size_t TileForm::shared(size_t item, bool a_along_k, bool b_along_k) const {
+  const int64_t size = int64_t(item), k = slice / size;
+  const auto elements = [&](bool along_k, int64_t extent) {
+    return along_k ? extent * (k + 16 / size) : k * (extent + (size == 4 ? 8 : 16 / size));
+  };
+  const int64_t slices = stages * size * (elements(a_along_k, m) + elements(b_along_k, n));
+  return size_t(std::max(slices, int64_t(m) * (n + 8) * 4));
+}
+
+std::vector<std::string> TileForm::defines() const {
+  return {define("RLX_TILE_M", m),   define("RLX_TILE_N", n), define("RLX_WARP_M", warp_m),
+          define("RLX_WARP_N", warp_n), define("RLX_SLICE", slice), define("RLX_STAGES", stages)};
+}
 
 Selection chosen_product(const ProductChoice& choice, const ProductShape& s, const MatMul& prim,
                          const SelectRequest& request, const Tools& tools) {

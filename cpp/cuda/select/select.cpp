@@ -37,8 +37,8 @@ std::span<const std::string_view> rungs() {
   static constexpr std::string_view names[] = {
       "cublaslt half", "cublaslt half + region", "cublaslt widened", "cublaslt",
       "cublaslt + region", "cudnn", "cudnn + region", "tensor cores", "gemv",
-      "tensor core attention", "decode attention", "tiled attention", "interpreted region",
-      "kernel"};
+      "tensor core convolution", "tensor core attention", "decode attention", "tiled attention",
+      "interpreted region", "kernel"};
   return names;
 }
 
