@@ -2,13 +2,15 @@
 
 Without libraries, whose kernels are compiled already. A count that falls is entered here; one that
 rises needs a reason: NVRTC takes 0.1 to 1 s of a core for each. Convolutions on tensor cores
-differ by the channels that are copied as one: 1 of the images, and, in the narrow mobilenet_v2
-alone, 4 of 12; what has 4 channels in all goes to the direct form.
+differ by the channels that are copied as one, 16 bytes at most: 1 of the images, and, in the narrow
+mobilenet_v2 alone, 4 of 12; what has 4 channels in all goes to the direct form.
 """
 
 import pytest
 
-KERNELS = {"bert-base": 10, "resnet50": 9, "mobilenet_v2": 11}
+KERNELS = {  # float32, float16
+    "bert-base": (10, 10), "resnet50": (9, 9), "mobilenet_v2": (10, 11),
+}
 RUN = """
 import models, numpy as np, rlx
 from tests.models.test_builders import SIZES, inputs
@@ -27,7 +29,7 @@ for size in SIZES["{name}"]:
 def test_a_network_asks_for_no_more_kernels(python, fake_driver, fake_nvrtc, name, dtype):
     done = python(RUN.format(name=name, dtype=dtype), fake_nvrtc, LD_LIBRARY_PATH=str(fake_driver))
     first, *later = map(int, done.stdout.split())
-    assert first == KERNELS[name]
+    assert first == KERNELS[name][dtype == "float16"]
     assert later and set(later) == {first}  # another size compiles nothing
 
 
