@@ -16,7 +16,8 @@ def to_device(array: Any, device: str = "cuda") -> Any:
     """A copy of a host array on a GPU, as a DeviceArray of the same shape and element type.
 
     array: whatever numpy.asarray takes, of an element type that DLPack has (also ml_dtypes').
-    The copy is complete on return; its .numpy() is a copy back, and DLPack libraries take it.
+    The copy waits for what the GPU is doing and is complete on return; .numpy() of it copies back,
+    and any DLPack library takes it.
     Raises InputError for other element types, DeviceError without a usable GPU.
     """
     array = np.asarray(array)
