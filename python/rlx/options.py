@@ -79,6 +79,12 @@ class Options:
             raise InputError(f"option 'force' names no rung of {device.name}",
                              expected=", ".join(device.rungs), got=repr(self.force))
 
+    def left_out(self, device: str) -> tuple[str, ...]:
+        """Passes not to run: those of `disable`, and what gains nothing on the device."""
+        # A GPU is quickest with floats and halves; there one product for three saves launches.
+        idle = ("siblings",) if device == "cpu" else ("integers", "widen")
+        return self.disable + idle + (() if self.weights else ("narrow",))
+
     @classmethod
     def of(cls, **given) -> Options:
         """Options from keyword arguments, else from the environment; InputError for an unknown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,8 +41,6 @@ class Session:
         graph = self._model.graph
         if compiler.convolves(self._model):
             _core.begin_device(self.options.device, convolves=True)
-        self._device = self._make_device()
-        self.options.check_force(self._device)
         self.inputs = feeds.describe(graph.inputs)
         self.outputs = feeds.describe(
             {name: graph.output_types.get(name) for name in graph.outputs})
@@ -66,12 +65,19 @@ class Session:
             # Defaults that do not fit each other may never be used: runs tell.
             if not graph.defaults:
                 raise
+        self._device  # also where nothing is compiled yet
         if self.options.compile == "aot":
             self.prepare()
 
+    @cached_property
+    def _device(self) -> Any:
+        made = self._make_device()  # late: it waits for a GPU that opens beside the import
+        self.options.check_force(made)
+        return made
+
     def _make_device(self) -> Any:
-        return _core.make_device(self.options.device, self.options.tf32,
-                                 self.options.log_fallback, self.options.weights != "")
+        o = self.options
+        return _core.make_device(o.device, o.tf32, o.log_fallback, o.weights != "")
 
     @property
     def device(self) -> str:
@@ -122,8 +128,7 @@ class Session:
                   state: State | None = None) -> RunFuture:
         """Runs the model on a background thread: a Future of what `run` returns, or awaited.
 
-        The arguments are those of `run`; do not change the arrays until the result is there.
-        `result()` gives the outputs or raises what `run` would have raised.
+        Arguments as for `run`, whose outputs or error `result()` gives; leave the arrays alone.
         """
         from rlx import background  # loaded with the first: it takes asyncio
         self._check_open()
@@ -145,18 +150,16 @@ class Session:
         denied: frozenset[str] = frozenset()
         while True:
             try:
-                facts, executable = self._specialise(given, denied)
-                return facts, executable, self._run(executable, facts, given, out, None, outputs,
-                                                    stream)
+                facts, made = self._specialise(given, denied)
+                return facts, made, self._run(made, facts, given, out, None, outputs, stream)
             except _core.Respecialise as failed:
                 if failed.args[0] in denied:
                     raise
                 denied |= {failed.args[0]}
 
     def _run(self, executable: Any, facts: Any, *arguments: Any) -> dict[str, Any]:
-        if self._watch is None:
-            return executable.run(*arguments)
-        return self._watch.run(executable, facts, *arguments)
+        watch = self._watch
+        return watch.run(executable, facts, *arguments) if watch else executable.run(*arguments)
 
     def _specialise(self, given: dict[str, Any], denied: frozenset[str]) -> tuple[Any, Any]:
         """Facts and executable for these inputs, imported anew when the facts are new."""
@@ -210,18 +213,17 @@ class Session:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The passes that are left out: those of the option `disable`, and what gains nothing."""
-        # A GPU is quickest with floats and halves; there one product for three saves launches.
-        idle = ("siblings",) if self.device == "cpu" else ("integers", "widen")
-        return self.options.disable + idle + (() if self.options.weights else ("narrow",))
+        """The passes that are left out."""
+        chosen = self.options.device
+        return self.options.left_out(self.device if chosen == "auto" else chosen)
 
     def _executable(self, facts: Any, outputs: tuple[str, ...] | None = None) -> Any:
         self._check_open()
         key = (facts.key(), outputs)
         found = self._compiled.get(key)
         if found is None:
-            found = self._make(self._program(facts, outputs, self._model), facts)
-            self._compiled[key] = found
+            program = self._program(facts, outputs, self._model)
+            found = self._compiled[key] = self._make(program, facts)
             while len(self._compiled) > SPECIALISATIONS:
                 self._facts_of.pop(self._compiled.popitem(last=False)[1])
         self._compiled.move_to_end(key)
@@ -234,8 +236,7 @@ class Session:
 
     def _make(self, program: Any, facts: Any) -> Any:
         made = self._compiler.executable(program, self._device, self._packs, self.options)
-        self._imports += 1
-        self._facts_of[made] = facts
+        self._imports, self._facts_of[made] = self._imports + 1, facts
         return made
 
     def update_weights(self, arrays: Mapping[str, Any]) -> None:
@@ -261,8 +262,7 @@ class Session:
             raise InputError("a profile needs at least one run", got=runs)
         given = feeds.normalise(inputs, self._model.graph)
         executable = self._settle(given)[1]
-        measured = executable.profile(given, runs)
-        return Profile(self, measured, executable.memory_plan())
+        return Profile(self, executable.profile(given, runs), executable.memory_plan())
 
     def explain(self) -> list[dict[str, Any]]:
         """One row for each node of the last bound plans: ONNX nodes, primitive, rung, reason."""

@@ -195,7 +195,7 @@ Test extremes{"gemm_s8 is exact at full range", [] {
   }
 }};
 
-// The layouts of bytes: eight or four weights of one sum have magnitudes of 128 at most, or are cut.
+// The layouts of bytes: eight or four weights of a sum have magnitudes of 128 at most, or are cut.
 Test small{"gemm_s8 of small weights, some of them large", [] {
   for (int m : {1, 2, 3, 6, 7, 130}) {
     for (bool a_signed : {false, true}) {

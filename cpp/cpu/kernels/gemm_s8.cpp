@@ -96,8 +96,9 @@ class Product {
       const int64_t depth = reinterpret_cast<const S8Header*>(part.b)->depth;
       part.b += sizeof(S8Header);
       if (depth) {
-        return s8_bytes_run({call_, kernels_, part.b, depth, part.a_zero, part.b_zero, part.a_offset,
-                             part.item, part.c, own, first_row, end_row, first_col, end_col});
+        return s8_bytes_run({call_, kernels_, part.b, depth, part.a_zero, part.b_zero,
+                             part.a_offset, part.item, part.c, own, first_row, end_row, first_col,
+                             end_col});
       }
     }
     for (int64_t col = first_col; col < end_col; col += block_cols_) {

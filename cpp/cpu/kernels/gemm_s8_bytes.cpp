@@ -143,7 +143,8 @@ class Task {
       for (int64_t i = 0; i < rows; ++i) {
         uint8_t* to = a_buffer_ + i * plan_.a_ld;
         s8_read_bytes(call_, t_.a_offset, row + i, to);
-        std::fill_n(to + call_.shape.k, round_up(call_.shape.k, t_.depth) - call_.shape.k, uint8_t(0));
+        const int64_t padding = round_up(call_.shape.k, t_.depth) - call_.shape.k;
+        std::fill_n(to + call_.shape.k, padding, uint8_t(0));
       }
       a_ = a_buffer_;
     }

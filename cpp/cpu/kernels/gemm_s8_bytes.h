@@ -25,8 +25,8 @@ struct S8Header {
 };
 
 // A step is 16 or 8 rows of B (its depth) for the columns of a panel: runs of four rows, each
-// column's four bytes side by side. Behind a panel's steps lie those of what was too large, then their count
-// and the rows at which they start.
+// column's four bytes side by side. Behind a panel's steps lie those of what was too large, then
+// their count and the rows at which they start.
 struct S8BytesLayout {
   int64_t depth, steps, spare, width, panels;
   S8BytesLayout(int64_t step_depth, int64_t k, int64_t n, int64_t panel_width)
