@@ -143,7 +143,9 @@ for name, code in pairs.items():
     of = rlx.cuda.compile(SOURCE, f"array<{name}>")
     for each in (rlx.cuda.to_device(a), Lent(rlx.cuda.to_device(a))):
         of(1, 1, each).synchronize()
-    rlx.cuda.compile(SOURCE, f"one<{name}>")(1, 1, a[0])
+    one = rlx.cuda.compile(SOURCE, f"one<{name}>")
+    for number in (a[0], a[0].item()):
+        one(1, 1, number)
     wrong = rlx.cuda.to_device(np.ones(3, "c8"))
     refused(rlx.InputError, lambda: of(1, 1, wrong), "complex64", np.dtype(code).name)
 any_type = rlx.cuda.compile(SOURCE, "array<void>")

@@ -1,5 +1,6 @@
 """The documentation is true: its code prints what it shows, its links hold, its site builds."""
 
+import importlib.util
 from pathlib import Path
 import re
 import subprocess
@@ -15,6 +16,8 @@ PAGES = sorted(DOCS.rglob("*.md"))
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(DOCS).as_posix())
 def test_code_runs_and_prints_what_is_shown(page, tmp_path, source):
+    if page.name == "kernels.md" and importlib.util.find_spec("nvidia") is None:
+        pytest.skip("needs NVRTC's wheel")
     assert blocks.run(page, tmp_path, source) == []
 
 

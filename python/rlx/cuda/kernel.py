@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+import operator
 import threading
 from typing import Any
 
@@ -151,13 +152,16 @@ class Kernel:
 
 
 def _extents(name: str, value: Any) -> tuple[int, int, int]:
-    extents = tuple(value) if isinstance(value, Sequence) else (value,)
-    if not 1 <= len(extents) <= 3 or any(
-            isinstance(e, bool) or not hasattr(e, "__index__") for e in extents):
-        raise InputError(f"{name} is no extent", expected="an int or up to three",
-                         got=repr(value))
-    numbers = [e.__index__() for e in extents]
-    if any(not 1 <= n < 2**32 for n in numbers):
+    extents = value if isinstance(value, (tuple, list)) else (value,)
+    try:
+        if any(isinstance(extent, bool) for extent in extents):
+            raise TypeError
+        numbers = [operator.index(extent) for extent in extents]
+    except TypeError:
+        numbers = []
+    if not 1 <= len(numbers) <= 3:
+        raise InputError(f"{name} is no extent", expected="an int or up to three", got=repr(value))
+    if min(numbers) < 1 or max(numbers) >= 2**32:
         raise InputError(f"{name} is out of range", expected="1 or more in each axis",
                          got=repr(value))
     x, y, z = numbers + [1] * (3 - len(numbers))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+import math
 import re
+import struct
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,10 @@ _SCALARS = {
     "__half": DType.FLOAT16, "__nv_bfloat16": DType.BFLOAT16,
     "__nv_fp8_e4m3": DType.FLOAT8E4M3FN, "__nv_fp8_e5m2": DType.FLOAT8E5M2,
 }
+# How the struct module names them; its own order of bytes checks floats too, the native one not.
+_CODES = {DType.FLOAT32: "f", DType.FLOAT64: "d", DType.FLOAT16: "e", DType.BOOL: "?",
+          DType.INT8: "b", DType.UINT8: "B", DType.INT16: "h", DType.UINT16: "H", DType.INT32: "i",
+          DType.UINT32: "I", DType.INT64: "q", DType.UINT64: "Q"}
 # Bytes that are also something else elsewhere.
 _BYTES = {"char": (DType.INT8, DType.UINT8, DType.BOOL), "unsigned char": (DType.UINT8, DType.BOOL)}
 
@@ -62,30 +68,30 @@ class Parameter:
                 raise InputError(f"{name} has another size", expected=f"{self.size} bytes",
                                  got=f"{len(data)} bytes")
             return data
-        dtype = self.dtypes[0].numpy
         if isinstance(value, np.generic):
+            dtype = self.dtypes[0].numpy
             if value.dtype != dtype:
                 raise InputError(f"{name} is of another type", expected=dtype, got=value.dtype)
             return value.tobytes()
-        return _converted(name, value, dtype)
+        return _converted(name, value, self.dtypes[0])
 
 
-def _converted(name: str, value: Any, dtype: np.dtype) -> bytes:
+def _converted(name: str, value: Any, dtype: DType) -> bytes:
     """A Python number as the declared type, where that holds it."""
-    whole = dtype.kind in "iu"
-    fits = (bool,) if dtype == bool else (int,) if whole else (int, float)
+    fits = (bool,) if dtype is DType.BOOL else (int,) if dtype.is_integer else (int, float)
     if type(value) not in fits:
+        kinds = " or ".join(kind.__name__ for kind in fits)
         raise InputError(f"{name} is of another type", got=type(value).__name__,
-                         expected=f"a {dtype} or a Python {' or '.join(t.__name__ for t in fits)}")
-    if whole and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+                         expected=f"a numpy {dtype.numpy} or a Python {kinds}")
+    try:
+        if dtype in _CODES:
+            return struct.pack("<" + _CODES[dtype], value)
+        made = np.array(float(value), dtype.numpy)
+    except (OverflowError, struct.error):
+        limits = np.iinfo(dtype.numpy) if dtype.is_integer else None
         raise InputError(f"{name} does not hold this number", got=value,
-                         expected=f"{np.iinfo(dtype).min} to {np.iinfo(dtype).max}")
-    with np.errstate(over="ignore"):
-        try:
-            made = np.array(value, dtype)
-        except OverflowError:  # an int beyond all floats
-            made = np.array(np.inf, dtype)
-    if not whole and np.isinf(float(made)) and abs(value) != np.inf:
+                         expected=limits and f"{limits.min} to {limits.max}") from None
+    if not np.isfinite(made) and math.isfinite(value):
         raise InputError(f"{name} does not hold this number", got=value)
     return made.tobytes()
 
