@@ -147,7 +147,14 @@ UserProgram Job::run() const {
     return program;
   } catch (const Error& error) {
     if (error.kind != ErrorKind::internal) throw;
-    throw Error(ErrorKind::input, readable(error.what()));
+    Error refusal(ErrorKind::input, readable(error.what()));
+    if (std::strstr(error.what(), "open source file")) {
+      const bool newer = nvrtc.version().starts_with("13");
+      refusal.remedy = std::string("headers= or include_paths=; CUDA's own come with pip install ") +
+                       (newer ? "nvidia-cuda-runtime, in nvidia/cu13/include"
+                              : "nvidia-cuda-runtime-cu12, in nvidia/cuda_runtime/include");
+    }
+    throw refusal;
   }
 }
 

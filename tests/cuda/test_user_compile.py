@@ -84,6 +84,11 @@ assert [(p.type, p.size, p.pointer) for p in k.parameters] == [
 assert [p.dtypes for p in k.parameters][::3] == [(), ()]
 assert build("deep::nothing").parameters == ()
 assert "plain(Pair, unsigned char*, bool, void const*)" in repr(k)
+refused(rlx.UnsupportedError, lambda: build("f", "__global__ void f(int& x) {}"), "int&")
+nested = "template <class A, class B> struct Two { A a; B b; };" \
+         "__global__ void f(Two<int, Two<char, long>> x, int (*p)[3], void (*g)(int, float)) {}"
+assert [(p.size, p.dtypes, p.pointer) for p in build("f", nested).parameters] == [
+    (24, (), False), (8, (), True), (8, (), False)]
 """)
 
 
@@ -171,7 +176,7 @@ folder = pathlib.Path({str(tmp_path)!r})
 k = build("plain", folder / "kernel.cu", headers=None)
 assert k.parameters[1].type == "unsigned char*"
 assert build("plain", headers=None, include_paths=[folder / "below"]).cubin
-refused(rlx.InputError, lambda: build("plain", headers=None), "scale.h")
+refused(rlx.InputError, lambda: build("plain", headers=None), "scale.h", "include_paths")
 refused(rlx.InputError, lambda: build("plain", folder / "none.cu"), "none.cu")
 """)
 

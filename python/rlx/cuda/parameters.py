@@ -104,11 +104,15 @@ def parse(signature: str) -> tuple[Parameter, ...]:
     if found is None or len(types) != len(sizes):
         raise UnsupportedError("the types of the kernel's parameters cannot be told",
                                got=signature or "a name that cannot be read")
+    for each in types:
+        if each.endswith("&"):
+            raise UnsupportedError("a kernel cannot be launched with a reference", got=each,
+                                   expected="a value or a pointer")
     return tuple(_parameter(each, size) for each, size in zip(types, sizes))
 
 
 def _parameter(text: str, size: int) -> Parameter:
-    pointer = text.endswith("*")
+    pointer = text.endswith("*") or "(*) [" in text  # to an array
     target = text.removesuffix("*")
     written = pointer and not re.search(r"\bconst$", target)
     element = re.sub(r"( const| volatile)+$", "", target) if pointer else text
