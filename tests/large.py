@@ -1,7 +1,8 @@
-"""Models whose batch is larger than what a grid's y and z axes hold: 70,000."""
+"""Models whose batch is larger than what a grid's y and z axes hold, 70,000, and convolutions of
+one image of more than 2^31 elements."""
 
 import numpy as np
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from tests.products import model, random
 
@@ -42,6 +43,8 @@ CASES = {
              lambda x, scale, bias: _instance_norm(x)),
     "conv": ("Conv", {}, [(BATCH, 1, 3, 3)], [np.ones((2, 1, 3, 3))],
              lambda x, w: np.repeat(x.sum((2, 3), keepdims=True), 2, 1)),
+    "conv in tiles": ("Conv", {}, [(BATCH, 4, 2, 2)], [np.ones((9, 4, 2, 2))],
+                      lambda x, w: np.repeat(x.sum((1, 2, 3), keepdims=True), 9, 1)),
     "pool": ("MaxPool", {"kernel_shape": [2, 2]}, [(BATCH, 1, 2, 3)], [],
              lambda x: np.maximum(x[..., :-1], x[..., 1:]).max(2, keepdims=True)),
     "reduce": ("ReduceMax", {"keepdims": 0}, [(BATCH, 5, 3)], [np.array([1])],
@@ -66,3 +69,33 @@ def large(name):
         c if c.dtype.kind == "i" else c.astype(np.float32).astype(np.float64)
         for c in given.values()]
     return made, feeds, truth(*values)
+
+
+# name -> the rung, the filters: x has 8 channels.
+IMAGES = {"tensor cores": ("tensor core convolution", 16), "tiles": ("kernel", 16),
+          "direct": ("kernel", 1)}
+WIDTH = 16_392  # times 16,384 rows and 8 channels: a little more than 2^31
+
+
+def large_image(name):
+    """The model, the rung to force, feeds, and the last three pixels of the last filter: x is made
+    on the device, -1, 0 or 1 by column, and what is read of it is known."""
+    rung, filters = IMAGES[name]
+    half = TensorProto.FLOAT16
+    ints = {"n": [1, 8, 16_384, WIDTH], "from": [filters - 1, 16_383, WIDTH - 3],
+            "to": [filters, 16_384, WIDTH], "axes": [1, 2, 3]}
+    value = helper.make_tensor("v", half, [1], [1.0])
+    nodes = [helper.make_node("ConstantOfShape", ["n"], ["a"], value=value),
+             helper.make_node("Mul", ["a", "row"], ["x"]),
+             helper.make_node("Conv", ["x", "w"], ["c"], "conv"),
+             helper.make_node("Slice", ["c", "from", "to", "axes"], ["y"])]
+    w = (np.arange(filters * 8).reshape(filters, 8, 1, 1) % 5 - 1).astype(np.float16)
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("row", half, [1, WIDTH])],
+                              [helper.make_tensor_value_info("y", half, None)],
+                              [numpy_helper.from_array(w, "w")] +
+                              [helper.make_tensor(k, TensorProto.INT64, [len(v)], v)
+                               for k, v in ints.items()])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    row = (np.arange(WIDTH) % 3 - 1).astype(np.float16)[None]
+    truth = w[-1].astype(np.float64).sum() * row[0, -3:].astype(np.float64)
+    return made, rung, {"row": row}, truth.reshape(1, 1, 1, 3)

@@ -4,7 +4,7 @@
 // that gets one line for each call, and "mapped:BYTES"; with FAKE_CUDA_COPIES also
 // "to:ADDRESS:BYTES" for what is copied to the device.
 // A copy to the device takes FAKE_CUDA_COPY_MS; a process that ends meanwhile ends with status 87.
-// FAKE_CUDA_VERSION is what cuDriverGetVersion tells.
+// FAKE_CUDA_VERSION is what cuDriverGetVersion tells, FAKE_CUDA_MEMORY the card's bytes.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -87,7 +87,11 @@ int cuDeviceGetAttribute(int* v, int which, int) {
   *v = found == known.end() ? 0 : found->second;
   return 0;
 }
-int cuDeviceTotalMem_v2(size_t* n, int) { *n = size_t(1) << 32; return 0; }
+int cuDeviceTotalMem_v2(size_t* n, int) {
+  const char* text = std::getenv("FAKE_CUDA_MEMORY");
+  *n = text ? size_t(std::atoll(text)) : size_t(1) << 32;
+  return 0;
+}
 int cuGetErrorName(int code, const char** name) {
   *name = code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS"
                                                                : "CUDA_ERROR_FAKE";

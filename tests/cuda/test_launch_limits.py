@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.large import CASES
+from tests.large import CASES, IMAGES
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -16,3 +16,20 @@ with rlx.load(made, device="cuda") as session:
 """
     python(code, fake_nvrtc, LD_LIBRARY_PATH=str(fake_driver),
            FAKE_CUDA_LOG=str(tmp_path / "calls"))
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_an_image_of_more_elements_than_an_int_counts(python, fake_driver, fake_nvrtc, tmp_path,
+                                                      name):
+    code = f"""
+import rlx
+from tests.large import large_image
+made, rung, feeds, truth = large_image({name!r})
+with rlx.load(made, device="cuda", force=rung) as session:
+    assert session.run(feeds)["y"].shape == truth.shape
+    print([row["rung"] for row in session.explain() if row["op"] == "Conv"])
+"""
+    done = python(code, fake_nvrtc, LD_LIBRARY_PATH=str(fake_driver),
+                  FAKE_CUDA_LOG=str(tmp_path / "calls"), FAKE_CUDA_MEMORY=str(1 << 36))
+    used = {"tensor cores": "tensor core convolution", "tiles": "implicit product"}
+    assert used.get(name, name) in done.stdout

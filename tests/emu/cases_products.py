@@ -57,6 +57,11 @@ def _images():
     yield _conv("3d", (1, 2, 4, 5, 6), (9, 2, 2, 2, 2), (1, 9, 3, 4, 5), strides=(1, 1, 1))
     yield _conv("transposed", (1, 4, 5, 6), (4, 6, 3, 3), (1, 12, 9, 11), strides=(2, 2), groups=2,
                 pads_begin=(1, 1), pads_end=(1, 1), transposed=True)
+    # Coordinates of 64 bits, as for an image of 2^30 rows.
+    for name, w in (("tiles", (9, 4, 3, 3)), ("direct", (3, 4, 3, 3))):
+        yield _conv(f"wide {name}", (2, 4, 5, 9), w, (2, w[0], 1, 7), strides=(1 << 30, 1))
+    yield _conv("wide transposed", (1, 4, 1, 6), (4, 9, 2, 3), (1, 9, 1, 8), strides=(1, 1),
+                dilations=(1 << 30, 1), pads_begin=(0, 0), pads_end=(1 << 30, 0), transposed=True)
     yield Case("conv float32 by float16", ("conv",), Conv((1, 1), (1, 1), (0, 0), (0, 0)),
                [values((1, 3, 6, 6), F32, 0, 0.3), values((9, 3, 3, 3), F16, 1, 0.3), None, None],
                [typed(F32, 1, 9, 4, 4)], "sum")

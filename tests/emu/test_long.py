@@ -1,10 +1,10 @@
-"""Sizes that kernels take other ways for: lengths with large primes, scatters of many updates."""
+"""Sizes that kernels take other ways for: large primes, many updates, more than 2^31 elements."""
 
 import numpy as np
 import pytest
 
-from rlx.ir.prims import Fft, Scatter
-from tests.emu.case import F32, I32, emulated, typed
+from rlx.ir.prims import Conv, Fft, Scatter
+from tests.emu.case import F16, F32, I32, emulated, typed
 from tests.kernels.run_prim import run_prim
 from tests.tolerance import tolerance
 
@@ -74,3 +74,22 @@ def test_long_lines_without_a_reduction(shape, axis, device):
     expected = np.zeros(shape, np.float32)
     np.put_along_axis(expected, at, updates, axis)
     np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.slow  # 9 GB
+@pytest.mark.parametrize("dtype, channels, filters, rung", [
+    (np.uint8, 1, 1, "direct"), (np.uint8, 1, 9, "implicit product"),
+    (np.float16, 8, 9, "tensor core convolution")])
+def test_a_line_of_more_elements_than_an_int_counts(dtype, channels, filters, rung, device):
+    stride = (1 << 30) // channels
+    x = np.zeros((1, channels, 2 * stride + 3), dtype)
+    w = (np.arange(filters * channels * 3).reshape(filters, channels, 3) % 3 + 1).astype(dtype)
+    at = np.arange(3) * stride
+    for k in range(3):
+        x[..., at + k] = np.arange(3) + k + 1
+    expected = np.stack([np.einsum("ck,mck->m", x[0, :, a:a + 3].astype(float), w.astype(float))
+                         for a in at], 1)[None]
+    out = F16 if dtype is np.float16 else I32
+    found, = run_prim(Conv((stride,), (1,), (0,), (0,), accumulate=F32 if out is F16 else I32),
+                      [x, w, None, None], [typed(out, 1, filters, 3)], device=device, rung=rung)
+    np.testing.assert_array_equal(found, expected)

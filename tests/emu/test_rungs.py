@@ -1,10 +1,13 @@
-"""Worked products (shape, bias, activation, type) where there is no library, on each rung."""
+"""Products (shape, bias, activation, type) and convolutions without a library, on each rung."""
 
+from onnx import helper
 import pytest
 
 import rlx
 from tests.emu.case import emulated
-from tests.products import ACTIVATIONS, check_product, product
+from tests.products import ACTIVATIONS, check_product, model, product, random
+
+CONV, TILES = "tensor core convolution", "implicit product"
 
 # (m, k, n); the first stands for 1024x4096x4096, which tests/gpu/test_rungs.py takes.
 SHAPES = [(128, 64, 192), (1, 3, 2)]
@@ -21,6 +24,38 @@ def test_products_without_a_library(dtype, rung, name, m, k, n):
         assert used == "tiled kernel"
     if (rung == "tensor cores" and dtype == "float16") or (rung == "gemv" and m == 1):
         assert used == rung
+
+
+def convolution(dtype, x, w, constant=True, op="Conv", **attributes):
+    """The model of one convolution."""
+    given = {"x": list(x)} | ({} if constant else {"w": list(w)})
+    weights = {"w": random(*w) / 4} if constant else {}
+    return model([helper.make_node(op, ["x", "w"], ["y"], **attributes)], given, weights, dtype)
+
+
+@pytest.mark.parametrize("device, force, dtype, x, w, options, used, reason", [
+    ("emu", "", "float16", (1, 16, 6, 6), (24, 16, 3, 3), {}, CONV, "tiles of 64 pixels"),
+    ("emu", "", "float16", (1, 256, 6, 6), (24, 256, 3, 3), {}, CONV, "k in 8 parts"),
+    ("emu:tf32", "", "float32", (1, 16, 6, 6), (24, 16, 3, 3), {}, CONV, "tiles of 64 pixels"),
+    ("emu", "", "float32", (1, 16, 6, 6), (24, 16, 3, 3), {}, TILES, "float32 without TF32"),
+    ("emu", "kernel", "float16", (1, 16, 6, 6), (24, 16, 3, 3), {}, TILES, "every type and layout"),
+    ("emu", CONV, "float16", (1, 8, 6, 6), (8, 1, 3, 3), {"group": 8}, "direct", "few filters"),
+    ("emu", CONV, "float16", (1, 4, 6, 6), (16, 4, 1, 1), {}, TILES, "few products"),
+    ("emu", CONV, "float64", (1, 16, 6, 6), (24, 16, 3, 3), {}, TILES, "no such types"),
+    ("emu", "", "float16", (1, 16, 6, 6), (16, 8, 3, 3), {"op": "ConvTranspose"}, CONV, "tiles"),
+    ("emu", CONV, "float16", (1, 16, 6, 6), (16, 8, 3, 3),
+     {"op": "ConvTranspose", "constant": False}, TILES, "no constants"),
+])
+def test_convolutions_say_what_they_run_on(device, force, dtype, x, w, options, used, reason):
+    emulated(device)
+    made = convolution(dtype, x, w, **options)
+    feeds = {"x": random(*x, seed=3).astype(dtype)}
+    if not options.get("constant", True):
+        feeds["w"] = random(*w).astype(dtype)
+    with rlx.load(made, device=device, force=force) as session:
+        session.run(feeds)
+        row, = [row for row in session.explain() if row["prim"] == "Conv"]
+    assert row["rung"] == used and reason in row["reason"]
 
 
 @pytest.mark.parametrize("rung", ["cublaslt", "cublaslt + region"])

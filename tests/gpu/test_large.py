@@ -5,7 +5,7 @@ from onnx import TensorProto, helper
 import pytest
 
 import rlx
-from tests.large import CASES, large
+from tests.large import CASES, IMAGES, large, large_image
 from tests.tolerance import assert_network_output
 
 
@@ -14,6 +14,13 @@ def test_a_batch_beyond_the_axes_of_a_grid(gpu, name):
     made, feeds, truth = large(name)
     with rlx.load(made, device=gpu, tf32=False) as session:
         assert_network_output(session.run(feeds)["y"], truth, "float32", "y")
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_a_convolution_of_an_image_of_more_elements_than_an_int_counts(gpu, name):
+    made, rung, feeds, truth = large_image(name)
+    with rlx.load(made, device=gpu, force=rung) as session:
+        np.testing.assert_array_equal(session.run(feeds)["y"], truth)
 
 
 @pytest.mark.parametrize("op, expected", [("Not", 0), ("Identity", 1), ("Transpose", 1)])
