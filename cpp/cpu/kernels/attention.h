@@ -31,7 +31,7 @@ struct ScoreHook {
 };
 
 constexpr int64_t key_block = 128;
-constexpr int64_t attention_tile = 6;   // rows of the micro kernel
+constexpr int attention_tile = 6;  // rows of the micro kernel
 constexpr int64_t attention_rows = 4 * attention_tile;  // whose scores are kept
 
 // The rows of all query heads that share a key/value head.

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/divide.h"
+#include "cpu/kernels/attention.h"
 #include "cpu/kernels/exp_falling.h"
 #include "cpu/kernels/gemm_vector.h"
 #include "cpu/kernels/vecmath.h"
@@ -64,7 +66,7 @@ struct Block {
     }
   }
 
-  template <int N, bool add, int R = 6>
+  template <int N, bool add, int R = attention_tile>
   static void tile_rows(int64_t rows, const float* a, int64_t lda, const float* b, int64_t step,
                         float* c, int64_t ldc, int64_t depth) {
     if constexpr (R > 1) {
@@ -79,7 +81,7 @@ struct Block {
                       int64_t columns, int64_t depth) {
     for (int64_t j = 0; j < columns; j += pair, b.at += b.panel, c += pair) {
       const bool half = columns - j <= lanes;
-      for (int64_t r = 0, left = (rows + 5) / 6; left > 0; --left) {
+      for (int64_t r = 0, left = ceil_div(rows, attention_tile); left > 0; --left) {
         const int64_t count = (rows - r + left - 1) / left;  // tiles of equal height
         const float* from = a + r * lda;
         float* to = c + r * ldc;

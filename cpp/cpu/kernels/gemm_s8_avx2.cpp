@@ -29,13 +29,14 @@ struct Avx2 {
 
 // The tile of pairs, and that of bytes: fewer rows of twice as many columns load A less often.
 constexpr int pair_rows = 6, bytes_rows = 3, bytes_panels = 2;
-constexpr int width = 16;  // of a panel
+constexpr int vectors = 2;  // of a panel's columns
+constexpr int width = vectors * Avx2::lanes;
 
 // Sums of a tile, and the steps that go to them. Products of bytes, as many as a step has runs of
 // four rows, are added while they have 16 bits: gemm_s8_bytes.h says why they cannot saturate.
 template <int rows, int panels, int runs>
 struct Sums {
-  static constexpr int count = 2 * panels;
+  static constexpr int count = vectors * panels;
   __m256i sum[rows][count] = {};
 
   [[gnu::always_inline]] static __m256i products(const uint8_t* a, const int8_t* b) {
@@ -44,7 +45,7 @@ struct Sums {
     return _mm256_maddubs_epi16(_mm256_set1_epi32(bytes),
                                 _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b)));
   }
-  // Vectors [first, end) of the tile; vector v of a step lies at b + v / 2 * panel.
+  // Vectors [first, end) of the tile; vector v of a step lies at b + v / vectors * panel.
   template <int first, int end>
   [[gnu::always_inline]] void add(const uint8_t* a, int64_t a_ld, const int8_t* b, int64_t panel) {
     const __m256i ones = _mm256_set1_epi16(1);
@@ -52,7 +53,7 @@ struct Sums {
     for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 8
       for (int v = first; v < end; ++v) {
-        const int8_t* at = b + v / 2 * panel + v % 2 * 32;
+        const int8_t* at = b + v / vectors * panel + v % vectors * int64_t{sizeof(__m256i)};
         __m256i pairs = products(a + r * a_ld, at);
 #pragma GCC unroll 4
         for (int i = 1; i < runs; ++i) {
@@ -70,7 +71,7 @@ void bytes_tile(const S8BytesBlock& block, const uint8_t* a, const int8_t* b, in
   constexpr int64_t depth = 4 * runs, step_bytes = depth * width;
   Sums<rows, panels, runs> sums;
   for (int64_t s = 0; s < block.steps; ++s) {
-    sums.template add<0, 2 * panels>(a + depth * s, block.a_ld, b + s * step_bytes, block.b_panel);
+    sums.template add<0, vectors * panels>(a + depth * s, block.a_ld, b + s * step_bytes, block.b_panel);
   }
   const auto add_large = [&]<int p>(std::integral_constant<int, p>) {
     const int8_t* panel = b + p * block.b_panel;
@@ -78,7 +79,7 @@ void bytes_tile(const S8BytesBlock& block, const uint8_t* a, const int8_t* b, in
     for (int32_t i = 0; i < list[0]; ++i) {
       // The vectors of this panel lie behind those of the others, so the panel is given as 0.
       const int8_t* step = panel + (block.steps + i) * step_bytes;
-      sums.template add<2 * p, 2 * p + 2>(a + list[1 + i], block.a_ld, step, 0);
+      sums.template add<vectors * p, vectors * (p + 1)>(a + list[1 + i], block.a_ld, step, 0);
     }
   };
   [&]<int... p>(std::integer_sequence<int, p...>) {
@@ -128,6 +129,6 @@ constexpr S8Kernels with_bytes(S8Kernels kernels) {
 
 }  // namespace
 
-const S8Kernels s8_kernels_avx2 = with_bytes(s8::kernels<Avx2, pair_rows, 2>());
+const S8Kernels s8_kernels_avx2 = with_bytes(s8::kernels<Avx2, pair_rows, vectors>());
 
 }  // namespace rlx::cpu

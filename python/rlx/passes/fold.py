@@ -12,6 +12,7 @@ from rlx.ir.prims import Region
 from rlx.ir.types import TensorType
 from rlx.passes.children import for_each_graph
 from rlx.passes.match import symbol_values
+from rlx.passes.regions import is_identity
 
 GROWTH = 4           # a folded value may take this many times the bytes of its sources,
 SMALL = 1 << 20      # or this many bytes,
@@ -57,7 +58,7 @@ class Folder:
                     self.settle(v)
         for v in self.graph.outputs:
             self.settle(v)
-        self.graph.nodes = [n for n in self.graph.nodes if not self.is_constant(n)]
+        self.graph.nodes = [_decided(n) for n in self.graph.nodes if not self.is_constant(n)]
 
     def is_constant(self, node: Node) -> bool:
         return all(v is None or v.id in self.constant for v in node.outputs)
@@ -121,6 +122,26 @@ class Folder:
         for o, array in zip(node.outputs, results):
             if o is not None:
                 self.arrays[o.id] = array
+
+
+def _decided(node: Node) -> Node:
+    """A choice by a constant that is the same everywhere passes on what it chooses, as where a mask
+    that hides no whole row guards a softmax."""
+    if not isinstance(node.prim, Region) or node.prim.ops[-1].op != "select":
+        return node
+    region = node.prim
+    ops = [region.ops[a] for a in region.ops[-1].args]
+    if len(region.results) != 1 or any(op.op != "load" for op in ops):
+        return node
+    condition, *sides = (node.inputs[op.args[0]] for op in ops)
+    if not condition.is_const or not condition.const.size:
+        return node
+    first = bool(condition.const.flat[0])
+    chosen, read = sides[not first], region.accesses[ops[1 + (not first)].args[0]]
+    same = tuple(chosen.shape) == tuple(region.shape) and is_identity(read)
+    if not same or not (condition.const == first).all():
+        return node
+    return Node(Alias(), [chosen], node.outputs, node.origin)
 
 
 def _become(v: Value, array: np.ndarray) -> None:
