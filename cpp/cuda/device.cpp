@@ -2,6 +2,8 @@
 #include "cuda/device.h"
 
 #include <map>
+#include <mutex>
+#include <set>
 
 #include "core/env.h"
 #include "cuda/api/driver.h"
@@ -14,12 +16,38 @@
 namespace rlx::cuda {
 namespace {
 
+// The kernels of one Session, so that what is wrong with others' is not told to it.
+class SessionJit final : public Jit {
+ public:
+  explicit SessionJit(Jit& all) : all_(all) {}
+
+  KernelPtr get(const KernelSpec& spec) override {
+    KernelPtr kernel = all_.get(spec);
+    const std::lock_guard lock(mutex_);
+    kernels_.insert(kernel);
+    return kernel;
+  }
+  void finish() const {
+    std::set<KernelPtr> asked;
+    {
+      const std::lock_guard lock(mutex_);
+      asked = kernels_;
+    }
+    for (const KernelPtr& kernel : asked) kernel->function();
+  }
+
+ private:
+  Jit& all_;
+  mutable std::mutex mutex_;
+  std::set<KernelPtr> kernels_;
+};
+
 class CudaDevice final : public Device, public plan::WeightUpdates {
  public:
   CudaDevice(std::shared_ptr<const Gpu> gpu, DeviceOptions options)
       : gpu_(std::move(gpu)),
-        tools_{*gpu_->driver, *gpu_->jit,          gpu_->libraries.get(),
-               options,       gpu_->weights.get(), this} {}
+        jit_(*gpu_->jit),
+        tools_{*gpu_->driver, jit_, gpu_->libraries.get(), options, gpu_->weights.get(), this} {}
   ~CudaDevice() override { gpu_->weights->leave(this); }
 
   std::string name() const override {
@@ -52,9 +80,11 @@ class CudaDevice final : public Device, public plan::WeightUpdates {
   }
   bool arena_is_visible() const override { return gpu_->driver->host_memory(); }
   const Gpu& gpu() const { return *gpu_; }
+  void finish_kernels() const { jit_.finish(); }
 
  private:
   const std::shared_ptr<const Gpu> gpu_;
+  SessionJit jit_;
   const Tools tools_;
 };
 
@@ -124,9 +154,7 @@ const Gpu* gpu_of(const Device& device) {
 }
 
 void finish_kernels(const Device& device) {
-  const Gpu* gpu = gpu_of(device);
-  auto* jit = gpu ? dynamic_cast<NvrtcJit*>(gpu->jit.get()) : nullptr;
-  if (jit) jit->finish();
+  if (const auto* cuda = dynamic_cast<const CudaDevice*>(&device)) cuda->finish_kernels();
 }
 
 }  // namespace rlx::cuda

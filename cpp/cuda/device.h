@@ -42,7 +42,8 @@ const Gpu* gpu_of(const Device& device);
 // into the folder. With `libraries` it is one that has cuBLASLt and cuDNN.
 std::shared_ptr<Device> make_offline_device(int capability, bool libraries, std::string folder,
                                             DeviceOptions options);
-// Until the device has compiled all that was asked for; nothing for a device without a compiler.
+// Until all that was asked of the device is compiled; throws what is wrong with a kernel. Nothing
+// for a device without a compiler.
 void finish_kernels(const Device& device);
 
 }  // namespace rlx::cuda

@@ -148,11 +148,6 @@ class JitImpl final : public NvrtcJit {
     const std::lock_guard lock(mutex_);
     return statistics_;
   }
-  void finish() override {
-    std::unique_lock lock(mutex_);
-    idle_.wait(lock, [&] { return workers_ == 0; });
-    for (const auto& [key, kernel] : kernels_) kernel->future_.get();
-  }
   void count_load(double seconds) {
     const std::lock_guard lock(mutex_);
     ++statistics_.loaded;

@@ -15,8 +15,6 @@ struct JitStatistics {
 class NvrtcJit : public Jit {
  public:
   virtual JitStatistics statistics() const = 0;
-  // Until all that was asked for is compiled; throws the first failure.
-  virtual void finish() = 0;
 };
 
 // Throws Error(device) when NVRTC cannot be used.

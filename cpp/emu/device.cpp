@@ -28,7 +28,7 @@ class EmuDevice final : public Device {
       : name_(std::move(name)),
         driver_(make_driver(name_.ends_with("descending") ? FiberOrder::descending
                                                           : FiberOrder::ascending)),
-        jit_(make_jit(*driver_)) {
+        jit_(make_jit(*driver_, name_.ends_with("late"))) {
     options_.tf32 = name_.starts_with("emu:tf32");
   }
 
@@ -62,7 +62,8 @@ class EmuDevice final : public Device {
 };
 
 const bool registered = [] {
-  for (const char* name : {"emu", "emu:descending", "emu:tf32", "emu:tf32:descending"}) {
+  for (const char* name :
+       {"emu", "emu:descending", "emu:late", "emu:tf32", "emu:tf32:descending"}) {
     extra_devices().push_back({name, [name] { return make_device(name); }});
   }
   return true;

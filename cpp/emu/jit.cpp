@@ -161,14 +161,14 @@ class Compiler {
 
 class EmuKernel final : public cuda::Kernel {
  public:
-  EmuKernel(cuda::Driver& driver, Compiler& compiler, const KernelSpec& spec)
-      : driver_(driver), spec_(spec) {
-    object_ = std::async(std::launch::async,
+  EmuKernel(cuda::Driver& driver, Compiler& compiler, const KernelSpec& spec, bool late)
+      : driver_(driver), spec_(spec), late_(late) {
+    object_ = std::async(late ? std::launch::deferred : std::launch::async,
                          [this, &compiler] { return compiler.object(spec_); }).share();
   }
   cuda::Driver& driver() const override { return driver_; }
   const std::string& entry() const override { return spec_.entry; }
-  bool ready() const override { return true; }  // what is selected is what runs, every time
+  bool ready() const override { return !late_; }
   cuda::Function function() const override {
     std::call_once(once_, [this] {
       const std::string path = object_.get().string();
@@ -180,7 +180,8 @@ class EmuKernel final : public cuda::Kernel {
 
  private:
   cuda::Driver& driver_;
-  KernelSpec spec_;
+  const KernelSpec spec_;
+  const bool late_;
   std::shared_future<fs::path> object_;
   mutable std::once_flag once_;
   mutable cuda::Function function_ = nullptr;
@@ -188,7 +189,7 @@ class EmuKernel final : public cuda::Kernel {
 
 class EmuJit final : public cuda::Jit {
  public:
-  explicit EmuJit(cuda::Driver& driver) : driver_(driver) {}
+  EmuJit(cuda::Driver& driver, bool late) : driver_(driver), late_(late) {}
 
   cuda::KernelPtr get(const KernelSpec& spec) override {
     std::string key = spec.file + "\n" + spec.entry;
@@ -196,12 +197,14 @@ class EmuJit final : public cuda::Jit {
     for (const auto& header : spec.generated) key += "\n" + header.name + "\n" + header.text;
     const std::lock_guard lock(mutex_);
     cuda::KernelPtr& kernel = kernels_[key];
-    if (!kernel) kernel = std::make_shared<EmuKernel>(driver_, compiler_, spec);
+    const bool late = late_ && spec.file == "kernels/region.cu";
+    if (!kernel) kernel = std::make_shared<EmuKernel>(driver_, compiler_, spec, late);
     return kernel;
   }
 
  private:
   cuda::Driver& driver_;
+  const bool late_;
   Compiler compiler_;
   std::mutex mutex_;
   std::map<std::string, cuda::KernelPtr> kernels_;
@@ -209,8 +212,8 @@ class EmuJit final : public cuda::Jit {
 
 }  // namespace
 
-std::unique_ptr<cuda::Jit> make_jit(cuda::Driver& driver) {
-  return std::make_unique<EmuJit>(driver);
+std::unique_ptr<cuda::Jit> make_jit(cuda::Driver& driver, bool late) {
+  return std::make_unique<EmuJit>(driver, late);
 }
 
 }  // namespace rlx::emu

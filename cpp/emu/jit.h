@@ -7,6 +7,7 @@
 
 namespace rlx::emu {
 
-std::unique_ptr<cuda::Jit> make_jit(cuda::Driver& driver);
+// late: generated Regions are compiled when they first run, and until then not ready.
+std::unique_ptr<cuda::Jit> make_jit(cuda::Driver& driver, bool late);
 
 }  // namespace rlx::emu

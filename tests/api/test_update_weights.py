@@ -111,6 +111,70 @@ def test_recurrent_layers_use_new_weights(device, name):
     close(found[:, 0], np.array(expected))
 
 
+def _in_a_body(how: str, weights: dict):
+    """h = RNN(one row, h) for each row of x, as a Loop or a Scan whose body reads outer weights."""
+    F, I, B = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+    info = helper.make_tensor_value_info
+    step = [node("Unsqueeze", "row zero", "rows"),
+            node("RNN", "rows w r b - h", "all next", hidden_size=5)]
+    if how == "Loop":
+        body = helper.make_graph(
+            [node("Gather", "x i", "row", axis=0), node("Identity", "c", "c2"), *step,
+             node("Identity", "next", "seen")], "body",
+            [info("i", I, []), info("c", B, []), info("h", F, [1, 2, 5])],
+            [info("c2", B, []), info("next", F, None), info("seen", F, None)])
+        outer = node("Loop", "four - h0", "last y", body=body)
+    else:
+        body = helper.make_graph(
+            [*step, node("Identity", "next", "seen")], "body",
+            [info("h", F, [1, 2, 5]), info("row", F, [2, 6])],
+            [info("next", F, [1, 2, 5]), info("seen", F, [1, 2, 5])])
+        outer = node("Scan", "h0 x", "last y", body=body, num_scan_inputs=1)
+    return model_of([outer], {"x": [4, 2, 6]}, ["y"],
+                    {"four": np.array(4), "zero": np.array([0]),
+                     "h0": np.zeros((1, 2, 5), np.float32), **weights})
+
+
+@pytest.mark.parametrize("device", ["cpu", "emu"])
+@pytest.mark.parametrize("how", ["Loop", "Scan"])
+def test_recurrent_layers_in_bodies_use_new_weights(device, how):
+    weights = {"w": normal(1, 5, 6), "r": normal(1, 5, 5, seed=1), "b": normal(1, 10, seed=2)}
+    x = normal(4, 2, 6, seed=3)
+    with _load(_in_a_body(how, weights), device) as session:
+        for seed, names in ((0, ""), (7, "wrb"), (8, "r")):
+            new = {n: normal(*weights[n].shape, seed=seed + ord(n)) for n in names}
+            weights |= new
+            if new:
+                session.update_weights(new)
+            for _ in range(2):
+                found = session.run({"x": x})["y"]
+            w, r, b = (a[0].astype(float) for a in weights.values())
+            h, expected = np.zeros((2, 5)), []
+            for row in x.astype(float):
+                h = np.tanh(row @ w.T + h @ r.T + b[:5] + b[5:])
+                expected.append(h)
+            close(found[:, 0], np.array(expected))
+
+
+@pytest.mark.parametrize("device", ["cpu", "emu"])
+def test_a_growing_state_goes_on_with_new_weights(device):
+    """What it holds was computed with the old ones and stays."""
+    w, v, x = normal(6, 4), normal(6, 4, seed=1), normal(5, 6, seed=2)
+    model = model_of([node("MatMul", "x w", "a"), node("Concat", "past a", "present", axis=0),
+                      node("ReduceSum", "present axes", "y", keepdims=0)],
+                     {"past": ["p", 4], "x": ["n", 6]}, ["present", "y"],
+                     {"w": w, "axes": np.array([0])})
+    with _load(model, device) as session:
+        state = session.state({"past": "present"}, axis=0, capacity=8)
+        for k in range(5):
+            if k == 3:
+                session.update_weights({"w": v})
+            y = session.run({"x": x[k:k + 1]}, state=state)["y"]
+        rows = np.concatenate([x[:3].astype(float) @ w, x[3:].astype(float) @ v])
+        close(state.value("past"), rows)
+        close(y, rows.sum(0))
+
+
 def test_weights_that_were_equal_come_apart():
     w, x = normal(6, 6), normal(2, 6, seed=1)
     model = model_of([node("MatMul", "x w", "a"), node("MatMul", "a v", "y")], {"x": ["n", 6]},

@@ -1,5 +1,6 @@
-// An NVRTC for tests: a source "compiles" to itself and its options; COMPILED counts. It takes
-// COMPILE_MS, and a process that ends meanwhile ends with status 86, where NVRTC breaks the heap.
+// An NVRTC for tests: a source "compiles" to itself and its options; COMPILED counts.
+// BREAKS names the source that does not compile. Compiling takes COMPILE_MS, and a process
+// that ends meanwhile ends with status 86, where NVRTC breaks the heap.
 // A name expression's symbol is itself, that of a signature says f(float, float*, int).
 #include <atomic>
 #include <cstdio>
@@ -14,7 +15,7 @@ struct TakenDown {  // as statics of a library are, before those of who opened i
     if (compiling && getpid() == loaded_by) _exit(86);
   }
 } taken_down;
-struct Program { std::string text, log; };
+struct Program { std::string text, name, log; };
 extern "C" {
 int nvrtcVersion(int* a, int* b) {
   const char* minor = std::getenv("NVRTC_MINOR");
@@ -22,9 +23,9 @@ int nvrtcVersion(int* a, int* b) {
   *b = minor ? std::atoi(minor) : 0;
   return 0;
 }
-int nvrtcCreateProgram(Program** p, const char* text, const char*, int, const char**,
+int nvrtcCreateProgram(Program** p, const char* text, const char* name, int, const char**,
                        const char**) {
-  *p = new Program{text, ""};
+  *p = new Program{text, name, ""};
   return 0;
 }
 int nvrtcDestroyProgram(Program** p) { delete *p; return 0; }
@@ -35,6 +36,11 @@ int nvrtcGetLoweredName(Program*, const char* expression, const char** name) {
   return 0;
 }
 int nvrtcCompileProgram(Program* p, int n, const char** options) {
+  const char* bad = std::getenv("BREAKS");
+  if (bad && p->name.find(bad) != std::string::npos) {
+    p->log = "line 7: " + p->name;
+    return 6;
+  }
   p->text = "\177ELF" + p->text;
   for (int i = 0; i < n; ++i) {
     p->text += options[i];

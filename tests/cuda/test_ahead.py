@@ -114,7 +114,28 @@ print(*counts)
     assert first >= 4 and set(later) == {first}
 
 
-def test_a_kernel_that_does_not_compile_is_said_at_once(python, fake_driver, fake_nvrtc):
+def test_a_kernel_that_does_not_compile_is_told_to_who_asked_for_it(
+        python, fake_driver, fake_nvrtc, tmp_path):
+    """By rlx.compile and by compile="aot"; other Sessions on the same GPU go on."""
+    done = python(HALF + """
+import os
+os.environ["BREAKS"] = "conv"
+def told(call):
+    try: call()
+    except rlx.InternalError as error: return "line 7: kernels/conv.cu" in str(error)
+print(told(lambda: rlx.compile(model, "shipped", architectures=["sm_90"])))
+print(told(lambda: rlx.load(model, device="cuda", compile="aot")))
+with rlx.load(model, device="cuda") as session:
+    print(told(lambda: session.run(feeds[0])), told(session.prepare))
+del model.graph.node[-1], model.graph.input[-1], model.graph.output[-1], model.graph.initializer[-1]
+with rlx.load(model, device="cuda", compile="aot") as session:
+    print(session.run({"x": feeds[0]["x"]})["y"].shape)
+""".replace('"shipped"', repr(str(tmp_path / "shipped"))), fake_nvrtc,
+                  LD_LIBRARY_PATH=str(fake_driver))
+    assert done.stdout.splitlines() == ["True", "True", "True True", "(1, 32)"]
+
+
+def test_what_is_no_architecture_is_said_at_once(python, fake_driver, fake_nvrtc):
     done = python(BUILD + """
 rlx.compile(model, "x", architectures=["gfx942"])
 """, fake_nvrtc, fails=True)

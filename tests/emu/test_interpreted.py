@@ -1,8 +1,13 @@
 """The interpreting kernel computes small Regions bit for bit as the generated ones do."""
 
+import os
+from pathlib import Path
+import tempfile
+
 import numpy as np
 import pytest
 
+import rlx
 from rlx import _core
 from rlx.emit import emit
 from rlx.ir.graph import Graph, Node, Origin, tensor
@@ -10,6 +15,7 @@ from rlx.ir.prims import AxisMap, RegionOp
 from rlx.ir.scalars import SCALAR_OPS
 from rlx.ir.types import dtype_of
 from tests.emu.case import BF16, BOOL, F16, F32, I64, emulated, identity, region, typed, values
+from tests.passes.equivalence import model_of, node
 
 
 def run(prim, inputs, outputs, device: str, force: str):
@@ -87,6 +93,33 @@ def test_strides_maps_and_powers(device):
                  [values((4, 4)), values((4,), seed=1)], [typed(F32, 4, 12)], device)
     want = np.repeat(values((4, 4)), 3, 1) + np.tile(values((4,), seed=1), 3)
     np.testing.assert_array_equal(got, want)
+
+
+def asked() -> int:
+    """How many kernels this process has had compiled or found compiled."""
+    folder = Path(tempfile.gettempdir()) / f"rlx-emu-{os.getuid()}"
+    note = folder / f"asked.{os.getpid()}"
+    return len(note.read_text().splitlines()) if note.exists() else 0
+
+
+def test_a_first_run_by_the_interpreter_gives_what_later_ones_do():
+    """On this device a generated kernel is compiled by the run that first needs it."""
+    emulated("emu:late")
+    x = np.stack([FLOATS, FLOATS[::-1]]).astype(np.float32)
+    model = model_of([node("Sigmoid", "x", "s"), node("Mul", "s x", "m"), node("Erf", "m", "e"),
+                      node("Add", "e w", "y")], {"x": ["n", x.shape[1]]}, ["y"],
+                     {"w": values((x.shape[1],), seed=3)})
+    with rlx.load(model, device="emu:late") as session:
+        for given in (x, x[:1]):
+            before = asked()
+            first = session.run({"x": given})["y"]
+            assert session.explain()[0]["rung"] == "generated region"
+            assert asked() - before == (given is x), "the interpreter at most, and once"
+            later = [session.run({"x": given})["y"] for _ in range(2)]
+            assert asked() - before == 1 + (given is x), "the generated one, by the second run"
+            assert {y.tobytes() for y in later} == {first.tobytes()}
+    with rlx.load(model, device="emu") as session:
+        assert session.run({"x": x[:1]})["y"].tobytes() == first.tobytes()
 
 
 @pytest.mark.parametrize("ops", [

@@ -21,15 +21,22 @@ OPERATORS = sorted({s.name for s in onnx.defs.get_all_schemas() if s.domain in D
 
 
 @lru_cache(maxsize=1)
+def cases() -> dict[str, object]:
+    """Name -> onnx TestCase; the package can make them once in a process."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {case.name: case
+                for kind in ("node", "simple", "pytorch-converted", "pytorch-operator")
+                for case in load_model_tests(kind=kind)}
+
+
+@lru_cache(maxsize=1)
 def cases_by_operator() -> dict[str, list]:
     """Operator -> onnx TestCases; function bodies ("_expanded") are left out."""
     found = defaultdict(list)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for kind in ("node", "simple", "pytorch-converted", "pytorch-operator"):
-            for case in load_model_tests(kind=kind):
-                if "_expanded" not in case.name:
-                    found[model_of(case).graph.node[0].op_type].append(case)
+    for name, case in cases().items():
+        if "_expanded" not in name:
+            found[model_of(case).graph.node[0].op_type].append(case)
     return found
 
 

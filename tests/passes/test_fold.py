@@ -36,6 +36,21 @@ def test_a_chain_through_an_alias_is_folded():
     assert counts(graph) == {"Region": 1}
 
 
+@pytest.mark.parametrize("hidden, regions", [([], 0), ([1], 1), ([0, 1, 2], 1)])
+def test_a_choice_by_a_constant_that_is_the_same_everywhere(hidden, regions):
+    """As ONNX writes attention out: rows of a mask that hide every key give zeros."""
+    mask = np.zeros((3, 4))
+    mask[hidden] = -1e30
+    nodes = [node("Softmax", "x", "p"), node("ReduceMax", "mask axes", "most"),
+             node("Less", "most least", "none"), node("Where", "none zero p", "q"),
+             node("MatMul", "q v", "y")]
+    model = model_of(nodes, {"x": [2, 3, 4]}, ["y"],
+                     {"mask": mask, "axes": np.array([-1]), "least": np.array(-1e20),
+                      "zero": np.zeros(1), "v": weights(4, 5)}, opset=18, dtype=np.float64)
+    graph = check(model, {"x": weights(2, 3, 4)}, ["fold", "dedupe"])
+    assert counts(graph)["Region"] == regions  # zeros would have to be spread
+
+
 def test_native_types_are_kept():
     w = weights(200, 200, dtype=np.float16)
     nodes = [node("Add", "w w", "v"), node("Mul", "x v", "y")]

@@ -71,7 +71,8 @@ void bytes_tile(const S8BytesBlock& block, const uint8_t* a, const int8_t* b, in
   constexpr int64_t depth = 4 * runs, step_bytes = depth * width;
   Sums<rows, panels, runs> sums;
   for (int64_t s = 0; s < block.steps; ++s) {
-    sums.template add<0, vectors * panels>(a + depth * s, block.a_ld, b + s * step_bytes, block.b_panel);
+    sums.template add<0, vectors * panels>(a + depth * s, block.a_ld, b + s * step_bytes,
+                                           block.b_panel);
   }
   const auto add_large = [&]<int p>(std::integral_constant<int, p>) {
     const int8_t* panel = b + p * block.b_panel;
