@@ -11,6 +11,7 @@
 #include "cuda/libs/libraries.h"
 #include "cuda/offline.h"
 #include "cuda/queue.h"
+#include "cuda/select/region_program.h"
 #include "plan/weight_updates.h"
 
 namespace rlx::cuda {
@@ -80,6 +81,7 @@ class CudaDevice final : public Device, public plan::WeightUpdates {
   }
   bool arena_is_visible() const override { return gpu_->driver->host_memory(); }
   const Gpu& gpu() const { return *gpu_; }
+  void ask_for(const KernelSpec& spec) { jit_.get(spec); }
   void finish_kernels() const { jit_.finish(); }
 
  private:
@@ -145,7 +147,9 @@ std::shared_ptr<Device> make_offline_device(int capability, bool libraries, std:
   gpu->weights = std::make_shared<Weights>(gpu->driver, gpu->pool);
   gpu->jit = make_jit(gpu->driver, std::move(folder));
   if (libraries) gpu->libraries = std::make_shared<Libraries>(gpu->driver, true);
-  return make_device(std::move(gpu), options);
+  const auto device = std::make_shared<CudaDevice>(std::move(gpu), options);
+  device->ask_for(interpreter());  // runs do or not, by how soon other kernels are there
+  return device;
 }
 
 const Gpu* gpu_of(const Device& device) {
