@@ -1,11 +1,13 @@
 """Products (shape, bias, activation, type) and convolutions without a library, on each rung."""
 
+import numpy as np
 from onnx import helper
 import pytest
 
 import rlx
 from tests.emu.case import emulated
 from tests.products import ACTIVATIONS, check_product, model, product, random
+from tests.tolerance import assert_network_output
 
 CONV, TILES = "tensor core convolution", "implicit product"
 
@@ -56,6 +58,24 @@ def test_convolutions_say_what_they_run_on(device, force, dtype, x, w, options, 
         session.run(feeds)
         row, = [row for row in session.explain() if row["prim"] == "Conv"]
     assert row["rung"] == used and reason in row["reason"]
+
+
+@pytest.mark.parametrize("dtype, weights", [("float16", None), ("float32", "f16")])
+def test_packed_weights_follow_updates(dtype, weights):
+    """Weights that were packed, or widened, for tensor cores are packed anew."""
+    emulated("emu:tf32")
+    x = random(1, 8, 1, 1, seed=3).astype(dtype)
+    made = convolution(dtype, x.shape, (16, 8, 2, 2), pads=[0, 0, 1, 1])
+    with rlx.load(made, device="emu:tf32", **({"weights": weights} if weights else {})) as session:
+        for seed in (0, 1, 2):
+            w = (random(16, 8, 2, 2, seed=seed) / 4).astype(np.float16)
+            if seed:
+                session.update_weights({"w": w.astype(dtype)})
+            found = session.run({"x": x})["y"]
+            row, = [row for row in session.explain() if row["prim"] == "Conv"]
+            assert row["rung"] == CONV and ("widened" in row["reason"]) == bool(weights)
+            truth = w[:, :, 0, 0].astype(float) @ x[0, :, 0, 0].astype(float)
+            assert_network_output(found[0, :, 0, 0], truth, "float16", "y")
 
 
 @pytest.mark.parametrize("rung", ["cublaslt", "cublaslt + region"])

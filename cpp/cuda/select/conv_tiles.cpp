@@ -119,6 +119,9 @@ Selection conv_tiles(const Conv& prim, const SelectRequest& request, const param
   const int64_t count = p.batch * p.y_batch;
   made.rung = "tensor core convolution";
   made.reason = "tiles of " + std::to_string(side) + " pixels by as many channels";
+  if (widens_weights(request.inputs[0], request.inputs[1])) {
+    made.reason += ", half weights widened once";
+  }
   if (p.splits > 1) {
     launch.bind(p.partial, Source::workspace());
     made.workspace = size_t(p.splits * count) * sizeof(float);
