@@ -78,7 +78,7 @@ int nvrtcGetLTOIR(Program* p, char* to) {
 int nvrtcGetPTX(Program* p, char* to) { return nvrtcGetCUBIN(p, to); }
 int nvrtcGetProgramLogSize(Program* p, size_t* n) { *n = p->log.size() + 1; return 0; }
 int nvrtcGetProgramLog(Program* p, char* to) { std::strcpy(to, p->log.c_str()); return 0; }
-int nvrtcGetNumSupportedArchs(int* n) { *n = 2; return 0; }
-int nvrtcGetSupportedArchs(int* a) { a[0] = 80; a[1] = 90; return 0; }
+int nvrtcGetNumSupportedArchs(int* n) { *n = 3; return 0; }
+int nvrtcGetSupportedArchs(int* a) { a[0] = 75; a[1] = 80; a[2] = 90; return 0; }
 const char* nvrtcGetErrorString(int) { return "NVRTC_ERROR_COMPILATION"; }
 }

@@ -33,26 +33,3 @@ def test_a_network_asks_for_no_more_kernels(python, fake_driver, fake_nvrtc, nam
     first, *later = map(int, done.stdout.split())
     assert first == KERNELS[name][dtype == "float16"]
     assert later and set(later) == {first}  # another size compiles nothing
-
-
-GROW = """
-import rlx
-from tests.attention import Form, feeds_of, model_of
-forms = [Form(1, 2, 4, rows, keys, 64, "none", "{dtype}")
-         for rows, keys in ((1, 1), (1, 17), (1, 512), (1, 513), (1, 40000), (7, 40000), (15, 3))]
-for form in forms:
-    with rlx.load(model_of(form, open_keys=True), device="cuda") as session:
-        session.run(feeds_of(form)[0])
-        rlx._core.finish_kernels(session._device)
-        print(rlx._core.cuda_statistics()[0]["kernels_compiled"],
-              session.explain()[-1]["rung"].replace(" ", "_"))
-"""
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_a_past_that_grows_compiles_nothing(python, fake_driver, fake_nvrtc, dtype):
-    """Nor do other numbers of few query rows: two kernels serve them, split or not."""
-    done = python(GROW.format(dtype=dtype), fake_nvrtc, LD_LIBRARY_PATH=str(fake_driver))
-    rows = [line.split() for line in done.stdout.splitlines()]
-    assert {rung for _, rung in rows} == {"decode_attention"} and len(rows) == 7
-    assert {int(count) for count, _ in rows} == {2}

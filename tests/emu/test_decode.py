@@ -52,6 +52,15 @@ def test_long_keys_are_split(device, dtype):
     assert "parts" not in row["reason"] and len(row["steps"]) == 1
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("ratio", [1, 3, 8])
+def test_what_shares_a_key_head_shares_a_block(ratio, dtype):
+    """Keys and values are read once for all their rows: by a block for each image and key head."""
+    emulated("emu")
+    for rows in (1, 4):
+        assert ", 6 blocks" in check("emu", Form(2, 3, ratio, rows, 40, 16, dtype=dtype))["reason"]
+
+
 def test_a_part_that_is_hidden_leaves_no_trace(device):
     """Parts of which no row sees a key, and rows that see no key at all."""
     form = Form(1, 1, 2, 2, 2000, 32, "bool", "float16")

@@ -108,7 +108,8 @@ Selection decode_attention(const Attention& prim, const SelectRequest& request,
   add_score(prim, request, launch, kernel);
   Selection made;
   made.rung = "decode attention";
-  made.reason = form.cores ? "on tensor cores" : "on ordinary cores";
+  made.reason = std::string(form.cores ? "on tensor cores" : "on ordinary cores") + ", " +
+                std::to_string(blocks * p.parts) + " blocks";
   // Asked for in any case: a past that grows compiles nothing when it is first split.
   const KernelPtr join = tools.jit.get({"kernels/attention_join.cu", "attention_join",
                                         {define("RLX_T", storage_name(dtype))}, {}});
