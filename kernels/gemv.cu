@@ -1,11 +1,9 @@
-// Products of up to 16 rows at the speed of memory: B is read once, in its own type, by all rows;
-// sums are float. With a part of k a block leaves its sums to matmul_join.cu.
-#if !RLX_SPLIT
+// Products of up to 16 rows at the speed of memory: B is read once, in its own type, by 4 rows, and
+// by their neighbours from the cache; sums are float. One kernel serves one row and 4, and joins the
+// parts of a split k, so that a number of rows never compiles.
 #include "generated/out.h"
-#endif
-#include "kernels/include/vector.h"
+#include "kernels/include/split_product.h"
 #include "kernels/include/warp.h"
-#include "kernels/params/tile_product.h"
 
 namespace {
 
@@ -13,62 +11,58 @@ using A = RLX_A;
 using B = RLX_B;
 using Index = unsigned long long;
 using rlx::params::TileProduct;
-constexpr int rows = RLX_ROWS, chunk = RLX_CHUNK, warps = 8, threads = warps * 32;
+constexpr int most_rows = 4, chunk = RLX_CHUNK, warps = 8, threads = warps * 32;
 
-struct Place {  // of a block
-  long long n, k, end;
-  Index batch, split;
+struct Place {  // of a block: its rows, columns, product and part of k
+  int m;
+  long long n;
+  rlx::ProductPart part;
+
+  __device__ bool has(const TileProduct& p, int row) const { return m + row < p.m; }
 };
 
-template <int columns> RLX_FN Place place_of(const TileProduct& p) {
-  const Index blocks = Index(p.n + columns - 1) / columns;
-  Index rest = rlx::block_rank();
-  Place at;
-  at.n = (long long)(rest % blocks) * columns;
-  rest /= blocks;
-  at.split = rest % Index(p.splits);
-  at.batch = rest / Index(p.splits);
-  at.k = (long long)(at.split) * p.k_part;
-  at.end = at.k + p.k_part < p.k ? at.k + p.k_part : p.k;
-  return at;
+// Blocks of the same columns are neighbours.
+RLX_FN Place place_of(const TileProduct& p, int columns) {
+  const Index high = Index(p.m + most_rows - 1) / most_rows;
+  const Index wide = Index(p.n + columns - 1) / Index(columns), block = rlx::block_rank();
+  return {int(block % high) * most_rows, (long long)(block / high % wide) * columns,
+          rlx::ProductPart(p, block / (high * wide))};
 }
 
-RLX_FN float a_value(const TileProduct& p, const A* a, int m, long long k) {
-  return m < p.m ? rlx::load(a + (m * p.a_row + k * p.a_column)) : 0.0f;
+RLX_FN float a_value(const TileProduct& p, const Place& at, const A* a, int m, long long k) {
+  return at.has(p, m) ? rlx::load(a + (m * p.a_row + k * p.a_column)) : 0.0f;
+}
+
+RLX_FN const A* a_of(const TileProduct& p, const Place& at) {
+  return static_cast<const A*>(p.a) + rlx::batch_offset(at.part.batch, p, p.a_batch) +
+         at.m * p.a_row;
 }
 
 // Sums of a block's columns for all rows, one after the other in shared memory.
-template <int columns> RLX_FN void write(const TileProduct& p, const Place& at, const float* sums) {
-  const Index batch = RLX_SPLIT ? at.split * Index(p.batches) + at.batch : at.batch;
+template <int rows, int columns>
+RLX_FN void write(const TileProduct& p, const Place& at, const float* sums) {
   for (int i = int(threadIdx.x); i < rows * columns; i += threads) {
     const int m = i / columns;
     const long long n = at.n + i % columns;
-    if (m >= p.m || n >= p.n) continue;
-    const Index place = (batch * Index(p.m) + Index(m)) * Index(p.n) + Index(n);
-#if RLX_SPLIT
-    p.partial[place] = sums[i];
-#else
-    const float x[1] = {sums[i] * p.alpha};
-    rlx::out::run<1>(p.out, rlx::out::Index(place), x);
-#endif
+    if (!at.has(p, m) || n >= p.n) continue;
+    float x[1] = {sums[i]};
+    rlx::write_product<1>(p, at.part, at.m + m, n, x);
   }
 }
 
-}  // namespace
-
 #if RLX_B_ALONG_K
 // A column of B is a row of memory: a warp walks along 4 of them.
-extern "C" __global__ void __launch_bounds__(threads) gemv(const TileProduct p) {
-  constexpr int each = 4, columns = warps * each;
-  __shared__ float sums[rows * columns];
-  const Place at = place_of<columns>(p);
-  if (at.batch >= Index(p.batches)) return;
-  const A* a = static_cast<const A*>(p.a) + rlx::batch_offset(at.batch, p, p.a_batch);
-  const B* b = static_cast<const B*>(p.b) + rlx::batch_offset(at.batch, p, p.b_batch);
+constexpr int each = 4, columns = warps * each, shared_floats = most_rows * columns;
+
+template <int rows> RLX_FN void multiply(const TileProduct& p, float* sums) {
+  const Place at = place_of(p, columns);
+  if (at.part.batch >= Index(p.batches)) return;
+  const A* a = a_of(p, at);
+  const B* b = static_cast<const B*>(p.b) + rlx::batch_offset(at.part.batch, p, p.b_batch);
   const long long n0 = at.n + rlx::warp_id() * each;
   float sum[rows][each] = {};
-#pragma unroll 2
-  for (long long k = at.k + rlx::lane_id() * chunk; k < at.end; k += 32 * chunk) {
+#pragma unroll 1
+  for (long long k = at.part.k + rlx::lane_id() * chunk; k < at.part.end; k += 32 * chunk) {
     B w[each][chunk];
 #pragma unroll
     for (int j = 0; j < each; ++j) {
@@ -84,12 +78,12 @@ extern "C" __global__ void __launch_bounds__(threads) gemv(const TileProduct p) 
       float x[chunk];
 #if RLX_A_DENSE
       A raw[chunk] = {};
-      if (m < p.m) rlx::load_run<chunk>(raw, a + (m * p.a_row + k));
+      if (at.has(p, m)) rlx::load_run<chunk>(raw, a + (m * p.a_row + k));
 #pragma unroll
       for (int i = 0; i < chunk; ++i) x[i] = rlx::Element<A>::load(raw[i]);
 #else
 #pragma unroll
-      for (int i = 0; i < chunk; ++i) x[i] = a_value(p, a, m, k + i);
+      for (int i = 0; i < chunk; ++i) x[i] = a_value(p, at, a, m, k + i);
 #endif
 #pragma unroll
       for (int j = 0; j < each; ++j) {
@@ -107,37 +101,41 @@ extern "C" __global__ void __launch_bounds__(threads) gemv(const TileProduct p) 
     }
   }
   __syncthreads();
-  write<columns>(p, at, sums);
+  write<rows, columns>(p, at, sums);
 }
 #else
 // Neighbouring columns are neighbours in memory: some lanes side by side take 128 bytes of a row
 // of B, all others of the block other rows.
-extern "C" __global__ void __launch_bounds__(threads) gemv(const TileProduct p) {
-  constexpr int wanted = 128 / (chunk * int(sizeof(B))), lanes = wanted < 32 ? wanted : 32;
-  constexpr int columns = lanes * chunk, ways = threads / lanes, ahead = 4;
-  __shared__ float parts[warps][rows * columns];
-  const Place at = place_of<columns>(p);
-  if (at.batch >= Index(p.batches)) return;
-  const A* a = static_cast<const A*>(p.a) + rlx::batch_offset(at.batch, p, p.a_batch);
+constexpr int wanted = 128 / (chunk * int(sizeof(B))), lanes = wanted < 32 ? wanted : 32;
+constexpr int columns = lanes * chunk, ways = threads / lanes, ahead = 4;
+constexpr int shared_floats = warps * most_rows * columns;
+
+template <int rows> RLX_FN void multiply(const TileProduct& p, float* parts) {
+  constexpr int size = rows * columns;  // of a warp's sums
+  const Place at = place_of(p, columns);
+  if (at.part.batch >= Index(p.batches)) return;
+  const A* a = a_of(p, at);
   const int column = rlx::lane_id() % lanes * chunk;
   const bool inside = at.n + column < p.n;
   const B* b =
-      static_cast<const B*>(p.b) + rlx::batch_offset(at.batch, p, p.b_batch) + at.n + column;
+      static_cast<const B*>(p.b) + rlx::batch_offset(at.part.batch, p, p.b_batch) + at.n + column;
   float sum[rows][chunk] = {};
-  for (long long first = at.k + int(threadIdx.x) / lanes; first < at.end; first += ways * ahead) {
+#pragma unroll 1
+  for (long long first = at.part.k + int(threadIdx.x) / lanes; first < at.part.end;
+       first += ways * ahead) {
     B w[ahead][chunk] = {};
 #pragma unroll
     for (int i = 0; i < ahead; ++i) {
       const long long k = first + i * ways;
-      if (inside && k < at.end) rlx::load_run<chunk>(w[i], b + k * p.b_row);
+      if (inside && k < at.part.end) rlx::load_run<chunk>(w[i], b + k * p.b_row);
     }
 #pragma unroll
     for (int i = 0; i < ahead; ++i) {
       const long long k = first + i * ways;
-      if (k >= at.end) continue;
+      if (k >= at.part.end) continue;
 #pragma unroll
       for (int m = 0; m < rows; ++m) {
-        const float x = a_value(p, a, m, k);
+        const float x = a_value(p, at, a, m, k);
 #pragma unroll
         for (int j = 0; j < chunk; ++j) sum[m][j] += x * rlx::Element<B>::load(w[i][j]);
       }
@@ -150,17 +148,26 @@ extern "C" __global__ void __launch_bounds__(threads) gemv(const TileProduct p) 
       float all = sum[m][j];
 #pragma unroll
       for (int bits = lanes; bits < 32; bits *= 2) all += rlx::shuffle_xor(all, bits);
-      if (rlx::lane_id() < lanes) parts[rlx::warp_id()][m * columns + column + j] = all;
+      if (rlx::lane_id() < lanes) parts[rlx::warp_id() * size + m * columns + column + j] = all;
     }
   }
   __syncthreads();
-  for (int i = int(threadIdx.x); i < rows * columns; i += threads) {
-    float all = parts[0][i];
+  for (int i = int(threadIdx.x); i < size; i += threads) {
+    float all = parts[i];
 #pragma unroll
-    for (int w = 1; w < warps; ++w) all += parts[w][i];
-    parts[0][i] = all;
+    for (int w = 1; w < warps; ++w) all += parts[w * size + i];
+    parts[i] = all;
   }
   __syncthreads();
-  write<columns>(p, at, parts[0]);
+  write<rows, columns>(p, at, parts);
 }
 #endif
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(threads) gemv(const TileProduct p) {
+  __shared__ float shared[shared_floats];
+  if (p.joins) rlx::join_parts<RLX_VECTOR>(p);
+  else if (p.m == 1) multiply<1>(p, shared);
+  else multiply<most_rows>(p, shared);
+}

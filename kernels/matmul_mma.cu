@@ -1,10 +1,9 @@
 // Products on tensor cores: half types and TF32, dense or transposed operands, any size, a Region
-// behind it; or a part of k whose sums matmul_join.cu adds.
-#if !RLX_SPLIT
+// behind it. One kernel has a tile for many rows, for some and for few, and joins the parts of a
+// split k, so that a size never compiles.
 #include "generated/out.h"
-#endif
+#include "kernels/include/split_product.h"
 #include "kernels/include/tile_mma.h"
-#include "kernels/params/tile_product.h"
 
 namespace {
 
@@ -12,85 +11,78 @@ using S = RLX_T;
 using Index = unsigned long long;
 using rlx::params::TileProduct;
 constexpr bool a_along_k = RLX_A_ALONG_K, b_along_k = RLX_B_ALONG_K;
-using Tile = rlx::TileMma<S, RLX_TILE_M, RLX_TILE_N, RLX_WARP_M, RLX_WARP_N, RLX_SLICE, RLX_STAGES,
-                          a_along_k, b_along_k>;
+constexpr int vector = RLX_VECTOR;
 
-struct Place {  // of a block
-  long long m, n, k, end;  // where it begins, and where its part of k ends
-  Index batch, split;
+struct Place {  // of a block: its first row and column, its product and part of k
+  long long m, n;
+  rlx::ProductPart part;
 };
 
 // Neighbouring blocks share columns of B, and 8 rows of tiles the columns of A.
 RLX_FN Place place_of(const TileProduct& p) {
   constexpr long long high = 8;
-  const long long rows = (p.m + RLX_TILE_M - 1) / RLX_TILE_M;
-  const long long columns = (p.n + RLX_TILE_N - 1) / RLX_TILE_N;
-  Index rest = rlx::block_rank();
-  const Index tile = rest % Index(rows * columns);
-  rest /= Index(rows * columns);
-  const long long first = (long long)(tile) / (high * columns) * high;
+  const long long rows = (p.m + p.tile_m - 1) / p.tile_m;
+  const long long columns = (p.n + p.tile_n - 1) / p.tile_n;
+  const Index block = rlx::block_rank();
+  const long long tile = (long long)(block % Index(rows * columns));
+  const long long first = tile / (high * columns) * high, within = tile - first * columns;
   const long long group = rows - first < high ? rows - first : high;
-  const long long within = (long long)(tile) - first * columns;
-  Place at;
-  at.m = (first + within % group) * RLX_TILE_M;
-  at.n = within / group * RLX_TILE_N;
-  at.split = rest % Index(p.splits);
-  at.batch = rest / Index(p.splits);
-  at.k = (long long)(at.split) * p.k_part;
-  at.end = at.k + p.k_part < p.k ? at.k + p.k_part : p.k;
-  return at;
+  return {(first + within % group) * p.tile_m, within / group * p.tile_n,
+          rlx::ProductPart(p, block / Index(rows * columns))};
 }
 
-RLX_FN void load(const TileProduct& p, const Place& at, const S* a, const S* b, int slice,
-                 Tile::Slice& to) {
-  const long long k0 = at.k + (long long)(slice) * Tile::k;
-  rlx::copy_lines<Tile::a_lines, Tile::a_width, Tile::a_pitch, RLX_A_CHUNK, Tile::threads>(
-      to.a, [&](int line, int column, const S*& from) {
-        const long long m = at.m + (a_along_k ? line : column);
-        const long long k = k0 + (a_along_k ? column : line);
-        from = a + (a_along_k ? m * p.a_row + k : k * p.a_column + m);
-        return m < p.m && k < at.end;
-      });
-  rlx::copy_lines<Tile::b_lines, Tile::b_width, Tile::b_pitch, RLX_B_CHUNK, Tile::threads>(
-      to.b, [&](int line, int column, const S*& from) {
-        const long long n = at.n + (b_along_k ? line : column);
-        const long long k = k0 + (b_along_k ? column : line);
-        from = b + (b_along_k ? n * p.b_column + k : k * p.b_row + n);
-        return n < p.n && k < at.end;
-      });
+template <int index>
+RLX_FN void multiply(const TileProduct& p, const rlx::OperandPlace<S>& a_place,
+                     const rlx::OperandPlace<S>& b_place, unsigned char* shared) {
+  constexpr auto form = rlx::params::tile_forms[index];
+  using Tile = rlx::TileMma<S, form.m, form.n, form.warp_m, form.warp_n, form.stages, a_along_k,
+                            b_along_k>;
+  rlx::SliceCopy<S, form.m, a_along_k, form.aligned> a(a_place, p.a_run);
+  rlx::SliceCopy<S, form.n, b_along_k, form.aligned> b(b_place, p.b_run);
+  const auto copy = [&](typename Tile::Slice& to) {
+    a.copy(to.a);
+    b.copy(to.b);
+  };
+  Tile tile;
+  const long long depth = a_place.depth;
+  tile.run(shared, depth > 0 ? int((depth + Tile::k - 1) / Tile::k) : 0, copy);
+  tile.store(shared);
 }
 
 RLX_FN void write(const TileProduct& p, const Place& at, const float* results) {
-  constexpr int vector = RLX_VECTOR, runs = RLX_TILE_N / vector;
-  const Index batch = RLX_SPLIT ? at.split * Index(p.batches) + at.batch : at.batch;
-  for (int i = int(threadIdx.x); i < RLX_TILE_M * runs; i += Tile::threads) {
+  const int runs = p.tile_n / vector;
+#pragma unroll 1
+  for (int i = int(threadIdx.x); i < p.tile_m * runs; i += rlx::params::tile_threads) {
     const int r = i / runs, c = i % runs * vector;
-    const long long m = at.m + r, n = at.n + c;
-    if (m >= p.m || n >= p.n) continue;
+    if (at.m + r >= p.m || at.n + c >= p.n) continue;
     float x[vector];
-    rlx::load_run<vector>(x, results + r * Tile::out_pitch + c);
-    const Index place = (batch * Index(p.m) + Index(m)) * Index(p.n) + Index(n);
-#if RLX_SPLIT
-    rlx::store_run<vector>(p.partial + place, x);
-#else
-#pragma unroll
-    for (int j = 0; j < vector; ++j) x[j] *= p.alpha;
-    rlx::out::run<vector>(p.out, rlx::out::Index(place), x);
-#endif
+    rlx::load_run<vector>(x, results + r * rlx::out_pitch(p.tile_n) + c);
+    rlx::write_product<vector>(p, at.part, at.m + r, at.n + c, x);
   }
+}
+
+RLX_FN void product(const TileProduct& p, unsigned char* shared) {
+  const Place at = place_of(p);
+  const rlx::ProductPart& part = at.part;
+  if (part.batch >= Index(p.batches)) return;
+  const S* a = static_cast<const S*>(p.a) + rlx::batch_offset(part.batch, p, p.a_batch);
+  const S* b = static_cast<const S*>(p.b) + rlx::batch_offset(part.batch, p, p.b_batch);
+  const long long depth = part.end - part.k;
+  const rlx::OperandPlace<S> a_place = {a + (at.m * p.a_row + part.k * p.a_column),
+                                        a_along_k ? p.a_row : p.a_column, p.m - at.m, depth};
+  const rlx::OperandPlace<S> b_place = {b + (at.n * p.b_column + part.k * p.b_row),
+                                        b_along_k ? p.b_column : p.b_row, p.n - at.n, depth};
+  if (p.form == 0) multiply<0>(p, a_place, b_place, shared);
+  else if (p.form == 1) multiply<1>(p, a_place, b_place, shared);
+  else if (p.form == 2) multiply<2>(p, a_place, b_place, shared);
+  else multiply<3>(p, a_place, b_place, shared);
+  write(p, at, reinterpret_cast<const float*>(shared));
 }
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(Tile::threads) matmul_mma(const TileProduct p) {
+extern "C" __global__ void __launch_bounds__(128, 2) matmul_mma(const TileProduct p) {
   RLX_DYNAMIC_SHARED(shared);
-  const Place at = place_of(p);
-  if (at.batch >= Index(p.batches)) return;
-  const S* a = static_cast<const S*>(p.a) + rlx::batch_offset(at.batch, p, p.a_batch);
-  const S* b = static_cast<const S*>(p.b) + rlx::batch_offset(at.batch, p, p.b_batch);
-  Tile tile;
-  const int slices = at.k < at.end ? int((at.end - at.k + Tile::k - 1) / Tile::k) : 0;
-  tile.run(shared, slices,
-           [&](Tile::Slice& to, int slice) { load(p, at, a, b, slice, to); });
-  write(p, at, tile.results(shared));
+  if (p.joins) rlx::join_parts<vector>(p);
+  else product(p, shared);
 }

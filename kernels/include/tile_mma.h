@@ -1,36 +1,37 @@
 // A tile of a product by the tensor cores of a block: slices of both operands in shared memory,
-// several of them copied ahead. Who uses it says where the operands' elements are.
+// several of them copied ahead. tile_copy.h fills them.
 #pragma once
 
 #include "kernels/include/async_copy.h"
-#include "kernels/include/index.h"
 #include "kernels/include/mma.h"
+#include "kernels/include/tile_copy.h"
 
 namespace rlx {
 
-// M x N results, warp_m x warp_n of them by each warp; slices of `bytes` along k. An operand lies
-// along k in shared memory, or along m and n: as neighbours lie in global memory.
-template <class S, int M, int N, int warp_m, int warp_n, int bytes, int stages, bool a_along_k,
+RLX_FN constexpr int out_pitch(int n) { return n + 8; }
+
+// M x N results, warp_m x warp_n of them by each warp. An operand lies along k in shared memory,
+// or along m and n: as neighbours lie in global memory.
+template <class S, int M, int N, int warp_m, int warp_n, int stages, bool a_along_k,
           bool b_along_k>
 struct TileMma {
+  using A = SliceShape<S, M, a_along_k>;
+  using B = SliceShape<S, N, b_along_k>;
   static constexpr bool single = sizeof(S) == 4;  // float, as TF32
-  static constexpr int k = bytes / int(sizeof(S)), step = 32 / int(sizeof(S));
-  static constexpr int piece = 16 / int(sizeof(S));  // elements of a matrix's row
-  static constexpr int warps_n = N / warp_n, threads = M / warp_m * warps_n * 32;
-  // Rows end in 16 bytes more, or 32 of floats, so that a warp reads from different banks.
-  static constexpr int a_lines = a_along_k ? M : k, a_width = a_along_k ? k : M;
-  static constexpr int b_lines = b_along_k ? N : k, b_width = b_along_k ? k : N;
-  static constexpr int a_pitch = a_width + (single && !a_along_k ? 8 : piece);
-  static constexpr int b_pitch = b_width + (single && !b_along_k ? 8 : piece);
-  static constexpr int out_pitch = N + 8;
+  static constexpr int k = A::k, step = 32 / int(sizeof(S)), steps = k / step;
+  static constexpr int piece = A::piece, a_pitch = A::pitch, b_pitch = B::pitch;
+  static constexpr int warps_n = N / warp_n;
+  // Columns of B along n are read 4 at a time: then product j of 4 has each fourth of 32 columns.
+  static constexpr bool fourths = single && !b_along_k && warp_n % 32 == 0;
 
   struct Slice {
-    alignas(16) S a[a_lines * a_pitch];
-    alignas(16) S b[b_lines * b_pitch];
+    alignas(16) S a[A::size];
+    alignas(16) S b[B::size];
   };
-  static constexpr int slices_size = stages * int(sizeof(Slice));
-  static constexpr int out_size = M * out_pitch * 4;
-  static constexpr int shared_size = slices_size > out_size ? slices_size : out_size;
+  struct Fragments {
+    MmaA a[warp_m / 16];
+    MmaB b[warp_n / 8];
+  };
 
   MmaC sums[warp_m / 16][warp_n / 8];
   int row, column;  // of the warp's part
@@ -38,65 +39,103 @@ struct TileMma {
   __device__ TileMma()
       : row(warp_id() / warps_n * warp_m), column(warp_id() % warps_n * warp_n) {}
 
-  // Adds slices 0 .. count - 1; load(slice, i) begins to copy slice i.
-  template <class Load> __device__ void run(unsigned char* shared, int count, const Load& load) {
+  // Adds `count` slices; copy(slice) begins to copy the next one. What tensor cores multiply next
+  // is read while they work.
+  template <class Copy> __device__ void run(unsigned char* shared, int count, const Copy& copy) {
     Slice* slices = reinterpret_cast<Slice*>(shared);
-#pragma unroll
+#pragma unroll 1
     for (int i = 0; i < stages - 1; ++i) {
-      if (i < count) load(slices[i], i);
+      if (i < count) copy(slices[i]);
       async_commit();
     }
+    if (count == 0) return;
+    Fragments next[2];
+    arrive();
+    read(next[0], slices[0], 0);
+    int at = 0, free = stages - 1;  // of the slices: the one that is multiplied, one to be filled
+#pragma unroll 1
     for (int i = 0; i < count; ++i) {
-      async_wait<stages - 2>();
-      __syncthreads();  // slice i is here, and nobody reads slice i - 1 any more
-      const int next = i + stages - 1;
-      if (next < count) load(slices[next % stages], next);
-      async_commit();
-      add(slices[i % stages]);
+      const Slice& slice = slices[at];
+      const int following = at + 1 == stages ? 0 : at + 1;
+#pragma unroll
+      for (int s = 0; s < steps; ++s) {
+        if (s + 1 < steps) {
+          read(next[(s + 1) % 2], slice, (s + 1) * step);
+          if (s == 0 && i + stages - 1 < count) copy(slices[free]);
+          if (s == 0) async_commit();
+        } else {
+          arrive();  // the following slice is here, and nobody reads this one any more
+          if (i + 1 < count) read(next[0], slices[following], 0);
+        }
+        multiply(next[s % 2]);
+      }
+      free = at;
+      at = following;
     }
-    async_wait<0>();
   }
 
-  // The results as rows of out_pitch floats, for all threads.
-  __device__ const float* results(unsigned char* shared) const {
+  // The results as rows of out_pitch(N) floats, for all threads.
+  __device__ void store(unsigned char* shared) const {
     float* out = reinterpret_cast<float*>(shared);
     const int g = lane_id() / 4, t = lane_id() % 4;
+    async_wait<0>();
     __syncthreads();  // the slices are read
 #pragma unroll
     for (int i = 0; i < warp_m / 16; ++i) {
 #pragma unroll
-      for (int j = 0; j < warp_n / 8; ++j) {
+      for (int h = 0; h < 2; ++h) {
+        float* line = out + (row + i * 16 + h * 8 + g) * out_pitch(N) + column;
+        if constexpr (fourths) {
 #pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          const float pair[2] = {sums[i][j].value[2 * h], sums[i][j].value[2 * h + 1]};
-          store_run<2>(out + (row + i * 16 + h * 8 + g) * out_pitch + column + j * 8 + 2 * t,
-                       pair);
+          for (int j = 0; j < warp_n / 8; j += 4) {
+#pragma unroll
+            for (int e = 2 * h; e < 2 * h + 2; ++e) {
+              const float run[4] = {sums[i][j].value[e], sums[i][j + 1].value[e],
+                                    sums[i][j + 2].value[e], sums[i][j + 3].value[e]};
+              store_run<4>(line + j * 8 + (2 * t + e % 2) * 4, run);
+            }
+          }
+        } else {
+#pragma unroll
+          for (int j = 0; j < warp_n / 8; ++j) {
+            const float pair[2] = {sums[i][j].value[2 * h], sums[i][j].value[2 * h + 1]};
+            store_run<2>(line + j * 8 + 2 * t, pair);
+          }
         }
       }
     }
     __syncthreads();
-    return out;
   }
 
  private:
-  __device__ void add(const Slice& slice) {
+  static __device__ void arrive() {
+    async_wait<stages - 2>();
+    __syncthreads();
+  }
+
+  __device__ void read(Fragments& to, const Slice& slice, int at) const {
 #pragma unroll
-    for (int at = 0; at < k; at += step) {
-      MmaA a[warp_m / 16];
-      MmaB b[warp_n / 8];
+    for (int i = 0; i < warp_m / 16; ++i) to.a[i] = load_a(slice.a, row + i * 16, at);
+    if constexpr (fourths) {
 #pragma unroll
-      for (int i = 0; i < warp_m / 16; ++i) a[i] = load_a(slice.a, row + i * 16, at);
+      for (int j = 0; j < warp_n / 8; j += 4) {
+        load_fourths(&to.b[j], slice.b + at * b_pitch + column + j * 8);
+      }
+    } else {
 #pragma unroll
       for (int j = 0; j < warp_n / 16; ++j) {
         const MmaA two = load_b(slice.b, column + j * 16, at);
-        b[2 * j] = {two.word[0], two.word[1]};
-        b[2 * j + 1] = {two.word[2], two.word[3]};
+        to.b[2 * j] = {two.word[0], two.word[1]};
+        to.b[2 * j + 1] = {two.word[2], two.word[3]};
       }
+    }
+  }
+
+  __device__ void multiply(const Fragments& f) {
 #pragma unroll
-      for (int i = 0; i < warp_m / 16; ++i) {
+    for (int i = 0; i < warp_m / 16; ++i) {
 #pragma unroll
-        for (int j = 0; j < warp_n / 8; ++j) mma_add(sums[i][j], a[i], b[j], S{});
-      }
+      for (int j = 0; j < warp_n / 8; ++j) mma_add(sums[i][j], f.a[i], f.b[j], S{});
     }
   }
 
@@ -139,22 +178,17 @@ struct TileMma {
                        word_of(from + 4 * b_pitch + 8)}});
     }
   }
-};
-
-// Fills `lines` rows of `width` elements, `chunk` at a time: find(line, column, from) says whether
-// there are any, and where.
-template <int lines, int width, int pitch, int chunk, int threads, class S, class Find>
-RLX_FN void copy_lines(S* to, const Find& find) {
-  constexpr int runs = width / chunk, all = lines * runs;
-#pragma unroll 16
-  for (int first = 0; first < all; first += threads) {
-    const int i = first + int(threadIdx.x);
-    if (all % threads != 0 && i >= all) break;
-    const int line = i / runs, column = i % runs * chunk;
-    const S* from = nullptr;
-    const bool inside = find(line, column, from);
-    copy_elements<chunk>(to + line * pitch + column, from, inside);
+  // Four right operands from 32 floats on: column 4 g + j is column g of operand j.
+  static __device__ void load_fourths(MmaB* to, const S* b) {
+    const int g = lane_id() / 4, t = lane_id() % 4;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float x[4];
+      load_run<4>(x, reinterpret_cast<const float*>(b) + (t + 4 * half) * b_pitch + 4 * g);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) to[j].word[half] = tf32_word(x[j]);
+    }
   }
-}
+};
 
 }  // namespace rlx

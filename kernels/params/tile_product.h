@@ -5,6 +5,19 @@
 
 namespace rlx::params {
 
+// What a block of the tensor cores' kernel takes: m x n results, warp_m x warp_n by each warp,
+// `stages` slices of both operands in shared memory.
+struct TileForm {
+  int m, n, warp_m, warp_n, stages;
+  bool aligned;  // reads 16 bytes at once
+};
+
+// A kernel has all of them, so that other sizes compile nothing: for many rows, for some, for few,
+// and for rows that are not aligned.
+constexpr TileForm tile_forms[] = {{128, 128, 64, 64, 4, true}, {64, 64, 32, 32, 6, true},
+                                   {16, 64, 16, 16, 12, true}, {64, 64, 32, 32, 4, false}};
+constexpr int tile_form_count = 4, tile_threads = 128, tile_slice = 64;  // bytes along k
+
 // Product b of the batch: element (m, k) of A at a + m * a_row + k * a_column, likewise B (k, n).
 struct TileProduct {
   Region out;
@@ -18,6 +31,9 @@ struct TileProduct {
   long long a_batch[3] = {}, b_batch[3] = {};
   long long k_part = 0;  // of k in each split; a multiple of what a block takes at once
   int splits = 1;
+  int form = 0, tile_m = 0, tile_n = 0;  // of tile_forms
+  int joins = 0;   // adds the parts that were left in `partial`
+  int a_run = 0, b_run = 0;  // bytes that are copied at once where not 16: 4, or an element's
   float alpha = 1;
 };
 

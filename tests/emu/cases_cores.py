@@ -47,7 +47,7 @@ def _tensor_cores():
     yield product("tensor cores", "shared b", (2, 3, 9, 40), (40, 24), F16)
     yield product("tensor cores", "float result", (33, 64), (64, 24), F16, F32, "tf32", alpha=0.5)
     yield product("tensor cores", "k split", (16, 2048), (2048, 24), F16, alpha=0.5,
-                  kernels=("matmul_mma", "matmul_join"))
+                  kernels=("matmul_mma",))
     yield product("tensor cores", "epilogue", (36, 64), (64, 40), F16,
                   extra=[values((40,), seed=2)],
                   epilogue=chain((36, 40), F32, "add", "gelu", store=F16))
@@ -55,7 +55,7 @@ def _tensor_cores():
                   extra=[values((48,), seed=2), values((2, 20, 48), BF16, 3)],
                   epilogue=residual((2, 20, 48), BF16))
     yield product("tensor cores", "split residual", (9, 1536), (1536, 37), F16,
-                  kernels=("matmul_mma", "matmul_join"),
+                  kernels=("matmul_mma",),
                   extra=[values((37,), seed=2), values((9, 37), F16, 3)],
                   epilogue=residual((9, 37), F16))
 
@@ -70,7 +70,7 @@ def _few_rows():
                       what="sum", trans_b=trans_b)
         yield product("gemv", "odd", (5, 37), (37, 51), BF16, trans_b=trans_b)
         yield product("gemv", "k split", (3, 4096), (4096, 24), F16, trans_b=trans_b,
-                      kernels=("gemv", "matmul_join"))
+                      kernels=("gemv",))
         yield product("gemv", "epilogue", (2, 64), (64, 40), F16, trans_b=trans_b,
                       extra=[values((40,), seed=2), values((2, 40), F16, 3)],
                       epilogue=residual((2, 40), F16))

@@ -51,6 +51,22 @@ Selection tiled_product(const ProductShape& s, const MatMul& prim, const SelectR
   return one_step("tiled kernel", launch.finish(tools.jit.get(kernel), blocks_of(tiles, 256)));
 }
 
+// Products by a weight that tensor cores refuse: of few rows by gemv, which a card that has met
+// more rows must not compile any more, nor the other way round: both are asked for at once.
+std::optional<Selection> by_rows(const ProductShape& shape, const MatMul& prim,
+                                 const SelectRequest& request, const Tools& tools) {
+  const bool forced = request.force == "kernel" || request.force == "gemv";
+  if (forced || !request.inputs[1].constant) return std::nullopt;
+  ProductShape few = shape;
+  few.m = std::min(shape.m, gemv_rows);
+  if (!gemv_refusal(few).empty()) return std::nullopt;
+  Selection many = tiled_product(shape, prim, request, tools);
+  many.reason = "more rows than gemv takes";
+  const ProductChoice choice = choose_product(few, tools.driver.info(), "gemv");
+  Selection made = chosen_product(choice, few, prim, request, tools);
+  return shape.m > gemv_rows ? std::move(many) : std::move(made);
+}
+
 }  // namespace
 
 Selection select_matmul_kernel(const MatMul& prim, const SelectRequest& request,
@@ -61,6 +77,7 @@ Selection select_matmul_kernel(const MatMul& prim, const SelectRequest& request,
   if (choice.rung != ProductRung::tiled) {
     return chosen_product(choice, shape, prim, request, tools);
   }
+  if (auto made = by_rows(shape, prim, request, tools)) return std::move(*made);
   Selection selection = tiled_product(shape, prim, request, tools);
   selection.reason = choice.reason;
   return selection;

@@ -1,8 +1,7 @@
-// How a forced product is done best: by what each tile and each number of parts of k is expected
+// Which kernel does a product, and how: by what each tile and each number of parts of k is expected
 // to take. The constants are rounded figures of Hopper; other cards scale by their multiprocessors.
 #include "cuda/select/product_choice.h"
 
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -11,13 +10,9 @@ namespace {
 
 constexpr double clock = 1700;       // cycles of a microsecond
 constexpr double launch_us = 1.0;    // of one more kernel in a recorded graph
-constexpr int64_t gemv_rows = 16, gemv_threads = 256;
+constexpr int64_t gemv_threads = 256;
 constexpr double sms_memory = 19e3;  // bytes of a microsecond for each multiprocessor, of memory
 constexpr double sms_cache = 45e3;   // and of the second-level cache
-
-constexpr TileForm forms[] = {{128, 128, 64, 32, 64, 4}, {128, 64, 32, 32, 64, 4},
-                              {64, 64, 32, 32, 128, 4},  {32, 64, 16, 32, 128, 4},
-                              {16, 64, 16, 16, 128, 4}};
 
 int chunk_of(int64_t run, int64_t line, const Dims& batch, size_t size) {
   for (int bytes = 16; bytes > int(size); bytes /= 2) {
@@ -72,14 +67,18 @@ ProductChoice tensor_cores(const ProductShape& s, const DeviceInfo& card) {
   ProductChoice best;
   best.microseconds = std::numeric_limits<double>::infinity();
   const int64_t size = int64_t(size_of(s.a));
-  for (const TileForm& f : forms) {
+  const bool aligned = s.a_chunk() * size >= 16 && s.b_chunk() * size >= 16;
+  for (int form = 0; form < params::tile_form_count; ++form) {
+    const params::TileForm& f = params::tile_forms[form];
+    if (f.aligned != aligned) continue;
+    constexpr int bytes = params::tile_slice;
     ProductChoice made = best;
     const int64_t tiles = ceil_div(s.m, f.m) * ceil_div(s.n, f.n) * s.batches;
-    const int64_t unit = f.slice / size;
+    const int64_t unit = bytes / size;
     const double work = std::max(double(f.m * f.n) * double(unit) / tensor_rate(s, card),
-                                 double(f.m + f.n) * f.slice / 40.0);
-    const double resident = std::max(1.0, std::floor(double(card.shared_per_block) /
-                                                     (double(f.m + f.n) * f.slice * f.stages)));
+                                 double(f.m + f.n) * bytes / 40.0);
+    const double resident = std::min(2.0, std::max(1.0, std::floor(
+        double(card.shared_per_block) / double(tile_bytes(f)))));
     split(made, s, unit, [&](int64_t parts, int64_t part) {
       const double waves = double(ceil_div(tiles * parts, card.multiprocessors));
       const double turns = std::ceil(waves / resident);
@@ -89,7 +88,7 @@ ProductChoice tensor_cores(const ProductShape& s, const DeviceInfo& card) {
       return std::max(launch_us + cycles / clock, launch_us + memory_us(s, card)) +
              join_us(s, parts, card);
     });
-    if (made.microseconds < best.microseconds) best = made, best.tile = f;
+    if (made.microseconds < best.microseconds) best = made, best.form = form;
   }
   best.rung = ProductRung::tensor_cores;
   return best;
@@ -102,9 +101,9 @@ ProductChoice gemv(const ProductShape& s, const DeviceInfo& card) {
   const int64_t lanes = std::min<int64_t>(32, 128 / (chunk * size));
   const int64_t columns = s.b_along_k() ? 32 : lanes * chunk;
   const int64_t unit = s.b_along_k() ? 32 * chunk : gemv_threads / lanes;
-  const int64_t blocks = ceil_div(s.n, columns) * s.batches;
+  const int64_t blocks = ceil_div(s.m, 4) * ceil_div(s.n, columns) * s.batches;
   const double narrow = chunk * size >= 8 ? 1.0 : 3.0;  // loads of less than 8 bytes
-  const double rows = double(std::bit_ceil(uint64_t(s.m)));
+  const double rows = s.m == 1 ? 1.0 : double(ceil_div(s.m, 4) * 4);
   const double sums = rows * double(s.n) * double(s.k) * double(s.batches) /
                       (card.multiprocessors * 60.0 * clock);
   split(best, s, unit, [&](int64_t parts, int64_t) {
@@ -127,6 +126,14 @@ int ProductShape::b_chunk() const {
                      : chunk_of(n, b_row, b_batch, size_of(b));
 }
 
+int64_t tile_bytes(const params::TileForm& f) {
+  constexpr int64_t slice = params::tile_slice;
+  const auto operand = [](int64_t extent) {  // along k, or along its rows or columns
+    return std::max(extent * (slice + 16), extent * slice + slice * 8);
+  };
+  return std::max(f.stages * (operand(f.m) + operand(f.n)), int64_t(f.m) * (f.n + 8) * 4);
+}
+
 std::string tensor_cores_refusal(const ProductShape& s, const DeviceInfo& card) {
   const bool half = is_half(s.a);
   if (s.zero_points) return "zero points";
@@ -136,6 +143,7 @@ std::string tensor_cores_refusal(const ProductShape& s, const DeviceInfo& card) 
   if (!half && !s.tf32) return "float32 without TF32";
   if (card.capability < 80) return "the card has no such tensor cores";
   const bool dense = (s.a_along_k() || s.a_row == 1) && (s.b_along_k() || s.b_column == 1);
+  if (s.k >= int64_t{1} << 30) return "more columns than tensor cores count";
   return dense && s.k > 0 ? "" : "strided or empty operands";
 }
 
@@ -148,21 +156,21 @@ std::string gemv_refusal(const ProductShape& s) {
   return s.k > 0 && (s.b_along_k() || s.b_column == 1) ? "" : "strided or empty operands";
 }
 
-// Unasked, the kernel that is one for all shapes: which tile is fastest changes with the rows, and
-// a new shape must not compile.
 ProductChoice choose_product(const ProductShape& shape, const DeviceInfo& card,
                              std::string_view force) {
   const std::string no_cores = tensor_cores_refusal(shape, card), no_gemv = gemv_refusal(shape);
+  const bool own = force == "gemv" || force == "kernel";
   ProductChoice best;
-  if (force == "tensor cores" && no_cores.empty()) best = tensor_cores(shape, card);
+  if (!own && no_cores.empty()) best = tensor_cores(shape, card);
   if (force == "gemv" && no_gemv.empty()) best = gemv(shape, card);
   if (best.rung == ProductRung::tiled) {
-    best.reason = force == "tensor cores" ? no_cores : force == "gemv" ? no_gemv : "";
+    best.reason = force == "kernel" ? "" : force == "gemv" ? no_gemv : no_cores;
     if (best.reason.empty()) best.reason = "takes every type, layout and shape";
   } else if (best.rung == ProductRung::gemv) {
     best.reason = "few rows: as fast as B is read";
   } else {
-    best.reason = "tiles of " + std::to_string(best.tile.m) + " x " + std::to_string(best.tile.n);
+    const params::TileForm& f = params::tile_forms[best.form];
+    best.reason = "tiles of " + std::to_string(f.m) + " x " + std::to_string(f.n);
   }
   if (best.splits > 1) best.reason += ", k in " + std::to_string(best.splits) + " parts";
   return best;

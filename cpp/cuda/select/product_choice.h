@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/select/parts.h"
+#include "kernels/params/tile_product.h"
 
 namespace rlx::cuda {
 
@@ -14,8 +15,9 @@ struct ProductShape {
   Dims batch, a_batch, b_batch;
   int64_t result_bytes = 0;  // what is written, and read by the Region behind it
 
+  // Where one axis has one element both may be dense: the same answer as for more of them.
   bool a_along_k() const { return a_column == 1; }
-  bool b_along_k() const { return b_row == 1; }
+  bool b_along_k() const { return b_row == 1 && b_column != 1; }
   // How many neighbours lie together wherever a run of them begins: 16 bytes at most.
   int a_chunk() const;
   int b_chunk() const;
@@ -36,29 +38,25 @@ void fill(const ProductShape& s, Params& p) {
   }
 }
 
-// What a block of the tensor cores' kernel takes; bytes of a slice of k.
-struct TileForm {
-  int m, n, warp_m, warp_n, slice, stages;
-  int threads() const { return m / warp_m * (n / warp_n) * 32; }
-  // Bytes of shared memory, as tile_mma.h lays them out.
-  size_t shared(size_t item, bool a_along_k, bool b_along_k) const;
-  std::vector<std::string> defines() const;
-};
-
 enum class ProductRung : uint8_t { tensor_cores, gemv, tiled };
 
 struct ProductChoice {
   ProductRung rung = ProductRung::tiled;
   double microseconds = 0;  // expected
-  TileForm tile{};          // of tensor cores
+  int form = 0;             // of the tensor cores' tiles
   int64_t splits = 1, k_part = 0;
   std::string reason;       // why not a faster kind, or how k is split
 };
 
+// Shared memory of a block of tensor cores.
+int64_t tile_bytes(const params::TileForm& form);
+// Rows that gemv takes.
+constexpr int64_t gemv_rows = 16;
 // Why a kernel cannot be asked; empty when it can.
 std::string tensor_cores_refusal(const ProductShape& shape, const DeviceInfo& card);
 std::string gemv_refusal(const ProductShape& shape);
-// The kernel that `force` names where it can be asked, else the tiled one.
+// Tensor cores where they can be asked, else the tiled kernel; or the kernel that `force` names
+// where it can be asked.
 ProductChoice choose_product(const ProductShape& shape, const DeviceInfo& card,
                              std::string_view force);
 // The steps of a choice other than the tiled kernel.
