@@ -1,6 +1,6 @@
-// Products of up to 16 rows at the speed of memory: B is read once, in its own type, by 4 rows, and
-// by their neighbours from the cache; sums are float. One kernel serves one row and 4, and joins the
-// parts of a split k, so that a number of rows never compiles.
+// Products of up to 16 rows at the speed of memory: 4 rows read B once, in its own type, the next
+// ones from the cache; sums are float. One kernel serves one row and 4, and joins the parts of a
+// split k, so that a number of rows never compiles.
 #include "generated/out.h"
 #include "kernels/include/split_product.h"
 #include "kernels/include/warp.h"

@@ -38,6 +38,9 @@ def _tensor_cores():
         yield product("tensor cores", "layout", (40, 72), (72, 56), F16, **layout)
         # Nothing is aligned: elements are copied one by one.
         yield product("tensor cores", "odd", (35, 45), (45, 37), BF16, **layout)
+        # Tiles of 128 x 128, not all of them full.
+        yield product("tensor cores", "many rows", (200, 264), (264, 232), F16, **layout)
+        yield product("tensor cores", "few rows", (8, 136), (136, 72), BF16, **layout)
     yield product("tensor cores", "pairs", (18, 70), (70, 34), F16)
     yield product("tensor cores", "many slices", (16, 300), (300, 150), F16)
     for m, n in ((200, 300), (300, 90), (130, 120), (70, 60), (16, 64)):
@@ -89,6 +92,9 @@ def rounded_cases():
     for layout in LAYOUTS:
         yield product("tensor cores", "layout", (40, 72), (72, 56), F32, what="tf32", **layout)
         yield product("tensor cores", "odd", (35, 45), (45, 37), F32, what="tf32", **layout)
+        yield product("tensor cores", "many rows", (200, 132), (132, 232), F32, what="tf32",
+                      **layout)
+        yield product("tensor cores", "few rows", (8, 136), (136, 72), F32, what="tf32", **layout)
     yield product("tensor cores", "tile", (200, 64), (64, 300), F32, what="tf32")
     yield product("tensor cores", "batch", (2, 1, 20, 40), (3, 40, 24), F32, what="tf32")
     yield product("tensor cores", "epilogue", (20, 64), (64, 48), F32, what="tf32",

@@ -96,8 +96,8 @@ class MatMulSelect {
 
   Selection select() const {
     std::string refusal;
-    const bool asked = request_.force.empty() || request_.force.starts_with("cublaslt");
-    if (!asked) {
+    const std::string_view force = request_.force;  // or a rung of other primitives
+    if (force == "tensor cores" || force == "gemv" || force == "kernel") {
       refusal = "rung '" + std::string(request_.force) + "' was asked for";
     } else if (BlasLt* library = tools_.libraries ? tools_.libraries->blas_lt(refusal) : nullptr) {
       auto found = mixed() ? converted(*library, refusal) : by_library(*library, refusal);
@@ -107,7 +107,8 @@ class MatMulSelect {
     }
     log_fallback(tools_.options.log_fallback, "MatMul", refusal);
     Selection selection = select_matmul_kernel(prim_, request_, tools_);
-    selection.reason = refusal + (selection.reason.empty() ? "" : "; " + selection.reason);
+    const bool both = !refusal.empty() && !selection.reason.empty();
+    selection.reason = refusal + (both ? "; " : "") + selection.reason;
     return selection;
   }
 

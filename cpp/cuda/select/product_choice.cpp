@@ -85,7 +85,10 @@ ProductChoice tensor_cores(const ProductShape& s, const DeviceInfo& card) {
       // A slice takes the time of its products, or of the way to memory where few are under way.
       const double slice = std::max(waves * work, turns * 750 / (f.stages - 1));
       const double cycles = double(part / unit) * slice + turns * 1500 + waves * f.m * f.n / 16;
-      return std::max(launch_us + cycles / clock, launch_us + memory_us(s, card)) +
+      const double busy = std::min(1.0, double(tiles * parts) / card.multiprocessors);
+      const double own = cycles / clock, memory = memory_us(s, card) / busy;
+      // Neither hides the other altogether.
+      return launch_us + std::max(own, memory) + std::min(own, memory) / 8 +
              join_us(s, parts, card);
     });
     if (made.microseconds < best.microseconds) best = made, best.form = form;
