@@ -35,28 +35,29 @@ template <int index>
 RLX_FN void multiply(const TileProduct& p, const rlx::OperandPlace<S>& a_place,
                      const rlx::OperandPlace<S>& b_place, unsigned char* shared) {
   constexpr auto form = rlx::params::tile_forms[index];
-  using Tile = rlx::TileMma<S, form.m, form.n, form.warp_m, form.warp_n, form.stages, a_along_k,
-                            b_along_k>;
-  rlx::SliceCopy<S, form.m, a_along_k, form.aligned> a(a_place, p.a_run);
-  rlx::SliceCopy<S, form.n, b_along_k, form.aligned> b(b_place, p.b_run);
-  const auto copy = [&](typename Tile::Slice& to) {
-    a.copy(to.a);
-    b.copy(to.b);
-  };
+  constexpr int threads = form.threads();
+  using Tile = rlx::TileMma<S, form.m, form.n, form.warp_m, form.warp_n, form.slice, form.stages,
+                            a_along_k, b_along_k>;
+  rlx::SliceCopy<typename Tile::A, S, a_along_k, threads, form.aligned> a(a_place, p.a_run);
+  rlx::SliceCopy<typename Tile::B, S, b_along_k, threads, form.aligned> b(b_place, p.b_run);
   Tile tile;
   const long long depth = a_place.depth;
-  tile.run(shared, depth > 0 ? int((depth + Tile::k - 1) / Tile::k) : 0, copy);
-  tile.store(shared);
+  tile.run(shared, depth > 0 ? int((depth + Tile::k - 1) / Tile::k) : 0,
+           [&](typename Tile::Slice& to, int) {
+             a.copy(to.a);
+             b.copy(to.b);
+           });
+  tile.results(shared);
 }
 
 RLX_FN void write(const TileProduct& p, const Place& at, const float* results) {
-  const int runs = p.tile_n / vector;
+  const int runs = p.tile_n / vector, pitch = p.tile_n + 8;
 #pragma unroll 1
   for (int i = int(threadIdx.x); i < p.tile_m * runs; i += rlx::params::tile_threads) {
     const int r = i / runs, c = i % runs * vector;
     if (at.m + r >= p.m || at.n + c >= p.n) continue;
     float x[vector];
-    rlx::load_run<vector>(x, results + r * rlx::out_pitch(p.tile_n) + c);
+    rlx::load_run<vector>(x, results + r * pitch + c);
     rlx::write_product<vector>(p, at.part, at.m + r, at.n + c, x);
   }
 }

@@ -4,13 +4,13 @@
 
 #include "kernels/include/async_copy.h"
 #include "kernels/include/index.h"
-#include "kernels/params/tile_product.h"
 
 namespace rlx {
 
-// A slice of `extent` rows of A or columns of B: in shared memory lines of neighbours.
-template <class S, int extent, bool along_k> struct SliceShape {
-  static constexpr int k = params::tile_slice / int(sizeof(S));
+// A slice, `bytes` along k, of `extent` rows of A or columns of B: in shared memory lines of
+// neighbours.
+template <class S, int bytes, int extent, bool along_k> struct SliceShape {
+  static constexpr int k = bytes / int(sizeof(S));
   static constexpr int piece = 16 / int(sizeof(S));
   static constexpr int lines = along_k ? extent : k, width = along_k ? k : extent;
   // Lines end in 16 bytes more, or 32 of floats, so that a warp reads from different banks.
@@ -26,9 +26,8 @@ template <class S> struct OperandPlace {
 };
 
 // Copies slice after slice. `aligned`: a thread has the same 16 bytes of every few lines.
-template <class S, int extent, bool along_k, bool aligned> struct SliceCopy {
-  using Shape = SliceShape<S, extent, along_k>;
-  static constexpr int threads = params::tile_threads, runs = Shape::width / Shape::piece;
+template <class Shape, class S, bool along_k, int threads, bool aligned> struct SliceCopy {
+  static constexpr int runs = Shape::width / Shape::piece;
   static constexpr int each = threads / runs, whole = Shape::lines / each;
   static constexpr bool spare = whole == 0;  // some threads have no line
   static constexpr int passes = spare ? 1 : whole;
@@ -66,8 +65,8 @@ template <class S, int extent, bool along_k, bool aligned> struct SliceCopy {
 };
 
 // `run` bytes at once, 4 or an element: a thread copies every so many of them.
-template <class S, int extent, bool along_k> struct SliceCopy<S, extent, along_k, false> {
-  using Shape = SliceShape<S, extent, along_k>;
+template <class Shape, class S, bool along_k, int threads>
+struct SliceCopy<Shape, S, along_k, threads, false> {
   OperandPlace<S> place;
   int run;
 
@@ -85,7 +84,7 @@ template <class S, int extent, bool along_k> struct SliceCopy<S, extent, along_k
   template <int chunk> __device__ void copy_runs(S* slice) const {
     constexpr int runs = Shape::width / chunk, all = Shape::lines * runs;
 #pragma unroll 1
-    for (int i = int(threadIdx.x); i < all; i += params::tile_threads) {
+    for (int i = int(threadIdx.x); i < all; i += threads) {
       const int line = i / runs, column = i % runs * chunk;
       const bool there = along_k ? line < place.rows && column < place.depth
                                  : line < place.depth && column < place.rows;
@@ -94,5 +93,21 @@ template <class S, int extent, bool along_k> struct SliceCopy<S, extent, along_k
     }
   }
 };
+
+// Fills `lines` rows of `width` elements, `chunk` at a time: find(line, column, from) says whether
+// there are any, and where.
+template <int lines, int width, int pitch, int chunk, int threads, class S, class Find>
+RLX_FN void copy_lines(S* to, const Find& find) {
+  constexpr int runs = width / chunk, all = lines * runs;
+#pragma unroll 16
+  for (int first = 0; first < all; first += threads) {
+    const int i = first + int(threadIdx.x);
+    if (all % threads != 0 && i >= all) break;
+    const int line = i / runs, column = i % runs * chunk;
+    const S* from = nullptr;
+    const bool inside = find(line, column, from);
+    copy_elements<chunk>(to + line * pitch + column, from, inside);
+  }
+}
 
 }  // namespace rlx

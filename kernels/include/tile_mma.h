@@ -8,21 +8,21 @@
 
 namespace rlx {
 
-RLX_FN constexpr int out_pitch(int n) { return n + 8; }
-
-// M x N results, warp_m x warp_n of them by each warp. An operand lies along k in shared memory,
-// or along m and n: as neighbours lie in global memory.
-template <class S, int M, int N, int warp_m, int warp_n, int stages, bool a_along_k,
+// M x N results, warp_m x warp_n of them by each warp; slices of `bytes` along k. An operand lies
+// along k in shared memory, or along m and n: as neighbours lie in global memory.
+template <class S, int M, int N, int warp_m, int warp_n, int bytes, int stages, bool a_along_k,
           bool b_along_k>
 struct TileMma {
-  using A = SliceShape<S, M, a_along_k>;
-  using B = SliceShape<S, N, b_along_k>;
+  using A = SliceShape<S, bytes, M, a_along_k>;
+  using B = SliceShape<S, bytes, N, b_along_k>;
   static constexpr bool single = sizeof(S) == 4;  // float, as TF32
   static constexpr int k = A::k, step = 32 / int(sizeof(S)), steps = k / step;
   static constexpr int piece = A::piece, a_pitch = A::pitch, b_pitch = B::pitch;
-  static constexpr int warps_n = N / warp_n;
+  static constexpr int warps_n = N / warp_n, threads = M / warp_m * warps_n * 32;
   // Columns of B along n are read 4 at a time: then product j of 4 has each fourth of 32 columns.
   static constexpr bool fourths = single && !b_along_k && warp_n % 32 == 0;
+
+  static constexpr int out_pitch = N + 8;
 
   struct Slice {
     alignas(16) S a[A::size];
@@ -39,13 +39,13 @@ struct TileMma {
   __device__ TileMma()
       : row(warp_id() / warps_n * warp_m), column(warp_id() % warps_n * warp_n) {}
 
-  // Adds `count` slices; copy(slice) begins to copy the next one. What tensor cores multiply next
-  // is read while they work.
-  template <class Copy> __device__ void run(unsigned char* shared, int count, const Copy& copy) {
+  // Adds slices 0 .. count - 1; load(slice, i) begins to copy slice i. What tensor cores multiply
+  // next is read while they work.
+  template <class Load> __device__ void run(unsigned char* shared, int count, const Load& load) {
     Slice* slices = reinterpret_cast<Slice*>(shared);
 #pragma unroll 1
     for (int i = 0; i < stages - 1; ++i) {
-      if (i < count) copy(slices[i]);
+      if (i < count) load(slices[i], i);
       async_commit();
     }
     if (count == 0) return;
@@ -61,7 +61,7 @@ struct TileMma {
       for (int s = 0; s < steps; ++s) {
         if (s + 1 < steps) {
           read(next[(s + 1) % 2], slice, (s + 1) * step);
-          if (s == 0 && i + stages - 1 < count) copy(slices[free]);
+          if (s == 0 && i + stages - 1 < count) load(slices[free], i + stages - 1);
           if (s == 0) async_commit();
         } else {
           arrive();  // the following slice is here, and nobody reads this one any more
@@ -74,8 +74,8 @@ struct TileMma {
     }
   }
 
-  // The results as rows of out_pitch(N) floats, for all threads.
-  __device__ void store(unsigned char* shared) const {
+  // The results as rows of out_pitch floats, for all threads.
+  __device__ const float* results(unsigned char* shared) const {
     float* out = reinterpret_cast<float*>(shared);
     const int g = lane_id() / 4, t = lane_id() % 4;
     async_wait<0>();
@@ -84,7 +84,7 @@ struct TileMma {
     for (int i = 0; i < warp_m / 16; ++i) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        float* line = out + (row + i * 16 + h * 8 + g) * out_pitch(N) + column;
+        float* line = out + (row + i * 16 + h * 8 + g) * out_pitch + column;
         if constexpr (fourths) {
 #pragma unroll
           for (int j = 0; j < warp_n / 8; j += 4) {
@@ -105,6 +105,7 @@ struct TileMma {
       }
     }
     __syncthreads();
+    return out;
   }
 
  private:

@@ -5,18 +5,22 @@
 
 namespace rlx::params {
 
-// What a block of the tensor cores' kernel takes: m x n results, warp_m x warp_n by each warp,
-// `stages` slices of both operands in shared memory.
+// What a block of tensor cores takes: m x n results, warp_m x warp_n by each warp; in shared memory
+// `stages` slices of both operands, of `slice` bytes along k.
 struct TileForm {
-  int m, n, warp_m, warp_n, stages;
-  bool aligned;  // reads 16 bytes at once
+  int m, n, warp_m, warp_n, slice, stages;
+  bool aligned = true;  // reads 16 bytes at once
+
+  constexpr int threads() const { return m / warp_m * (n / warp_n) * 32; }
 };
 
 // A kernel has all of them, so that other sizes compile nothing: for many rows, for some, for few,
 // and for rows that are not aligned.
-constexpr TileForm tile_forms[] = {{128, 128, 64, 64, 4, true}, {64, 64, 32, 32, 6, true},
-                                   {16, 64, 16, 16, 12, true}, {64, 64, 32, 32, 4, false}};
-constexpr int tile_form_count = 4, tile_threads = 128, tile_slice = 64;  // bytes along k
+constexpr int tile_form_count = 4, tile_threads = 128;
+constexpr TileForm tile_forms[tile_form_count] = {{128, 128, 64, 64, 64, 4},
+                                                  {64, 64, 32, 32, 64, 6},
+                                                  {16, 64, 16, 16, 64, 12},
+                                                  {64, 64, 32, 32, 64, 4, false}};
 
 // Product b of the batch: element (m, k) of A at a + m * a_row + k * a_column, likewise B (k, n).
 struct TileProduct {

@@ -7,12 +7,13 @@ import pytest
 
 from rlx import _core
 from rlx.emit import emit
-from rlx.errors import InputError
+from rlx.errors import InputError, ModelError
+from rlx.ir.build import Builder
 from rlx.ir.graph import Graph, Node, Origin, Value, tensor
 from rlx.ir.prims import MatMul
 from rlx.ir.reference import REFERENCES
 from rlx.ir.types import DType, TensorType, dtype_of
-from tests.emu.case import chain
+from tests.emu.case import chain, emulated
 from tests.kernels.quantised_samples import product, weights
 from tests.kernels.run_prim import DEVICE, run_prim
 from tests.tolerance import tolerance
@@ -144,3 +145,67 @@ def test_a_row_of_no_group(bad):
     inputs[5][3] = bad
     with pytest.raises(InputError, match="no group"):
         run_prim(prim, inputs, [TensorType(F32, (6, 12))])
+
+
+def _cut(what: str, inputs: list) -> list:
+    """Operands one matrix, row or column of which is missing."""
+    b, zero, scale = inputs[1], inputs[3], inputs[4]
+    if what == "scales for fewer matrices":
+        scale, zero = scale[:-1], zero[:-1]
+    elif what == "zero points for fewer matrices":
+        zero = zero[:-1]
+    elif what == "zero points as many, but elsewhere":
+        zero = zero.swapaxes(1, 2)
+    elif what == "rows without scales":
+        scale, zero = scale[:, :-1], zero[:, :-1]
+    elif what == "columns without scales":
+        scale, zero = scale[..., :-1], zero[..., :-1]
+    else:
+        b = b[..., :-4]
+    return [inputs[0], b, None, zero, scale, *inputs[5:]]
+
+
+@pytest.mark.parametrize("device", ["cpu", "emu"])
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("what, said", [
+    ("scales for fewer matrices", "no scales for each matrix"),
+    ("zero points for fewer matrices", "no zero point for each scale"),
+    ("zero points as many, but elsewhere", "no zero point for each scale"),
+    ("rows without scales", "do not cover"), ("columns without scales", "do not cover"),
+    ("columns that are missing", "fewer columns than")])
+def test_weights_that_are_not_covered(device, batched, what, said):
+    """Nothing is read behind an operand's end, on any device; the error names the node."""
+    x = activations(6, 40)
+    given = weights(DType.UINT4, 12, 40, 16, zero="each", groups=3)
+    ids = None if batched else np.array([0, 2, 1, 1, 0, 2])
+    x = np.stack([x] * 3) if batched else x
+    output = TensorType(F32, (3, 6, 12) if batched else (6, 12))
+    with pytest.raises(ModelError, match=said) as caught:
+        run_prim(product(DType.UINT4, 16), _cut(what, [x, *given, ids]), [output],
+                 device=emulated(device))
+    assert caught.value.node == "node" and caught.value.op == "MatMul"
+
+
+@pytest.mark.parametrize("device", ["cpu", "emu"])
+def test_scales_that_all_matrices_share(device):
+    x = np.stack([activations(6, 40), activations(6, 40, seed=8)])
+    b, _, zero, scale = weights(DType.UINT4, 12, 40, 16, zero="each", groups=2)
+    prim, inputs = product(DType.UINT4, 16), [x, b, None, zero[:1], scale[:1], None]
+    (found,) = run_prim(prim, inputs, [TensorType(F32, (2, 6, 12))], device=emulated(device))
+    for i in range(2):
+        one = [x[i], b[i], None, zero[0], scale[0], None]
+        check(prim, one, F32, found[i])
+
+
+def test_scales_of_fewer_matrices_are_refused_when_the_model_is_built():
+    builder = Builder()
+    given = weights(DType.UINT4, 12, 40, 16, zero="each", groups=3)
+    b, zero, scale = (builder.const(given[i]) for i in (0, 2, 3))
+    fewer = builder.const(given[3][:2])
+    x = builder.const(activations(6, 40))
+    ids = builder.const(np.zeros(6, np.int64))
+    for scales, zeros in ((fewer, None), (scale, builder.const(given[2][:2]))):
+        with pytest.raises(ModelError, match="must be equal"):
+            builder.dequantised_matmul(x, b, scales, zeros, b_type=DType.UINT4, n=12, block_k=16,
+                                       groups=ids)
+    builder.dequantised_matmul(x, b, scale, zero, b_type=DType.UINT4, n=12, block_k=16, groups=ids)

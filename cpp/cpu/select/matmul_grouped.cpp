@@ -153,7 +153,7 @@ std::string prepare(GroupedBody& body, const MatMul& prim, const SelectRequest& 
   params::Gemm& s = body.call.shape;
   if (prim.b_type != DType::none) {
     body.q = quantised_of(prim, request);
-    body.steps = matrix_steps(request);
+    body.steps = matrix_steps(prim, request);
     body.call.b_type = DType::float32;
     s.trans_b = true, s.ldb = s.k;
     if (body.rows <= direct_rows && gemv_takes(body.q)) {

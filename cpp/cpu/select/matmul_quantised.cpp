@@ -12,6 +12,7 @@
 #include "cpu/select/compose.h"
 #include "cpu/select/matmul_task.h"
 #include "cpu/team.h"
+#include "plan/quantised.h"
 
 namespace rlx::cpu {
 namespace {
@@ -38,8 +39,9 @@ void dequantise_all(const Quantised& q, const MatrixSteps& steps, int64_t count,
 // Gives what packs a constant b the floats that the quantised one stands for.
 class FloatPacks final : public PackCache {
  public:
-  FloatPacks(PackCache& inner, const Quantised& q, const SelectRequest& request, int64_t count)
-      : inner_(inner), q_(q), request_(request), count_(count) {
+  FloatPacks(PackCache& inner, const Quantised& q, const MatrixSteps& steps,
+             const SelectRequest& request, int64_t count)
+      : inner_(inner), q_(q), steps_(steps), request_(request), count_(count) {
     floats.bytes = size_t(count * q.n * q.k) * sizeof(float);
   }
   std::shared_ptr<const void> get(const Constant& constant, const std::string& format,
@@ -48,7 +50,7 @@ class FloatPacks final : public PackCache {
     used = true;
     const auto fill_floats = [&](void* to) {
       const std::unique_ptr<float[]> made(new float[floats.bytes / sizeof(float)]);
-      dequantise_all(q_, matrix_steps(request_), count_, made.get(), request_.threads);
+      dequantise_all(q_, steps_, count_, made.get(), request_.threads);
       floats.data = made.get();
       fill(to);
       floats.data = nullptr;
@@ -62,6 +64,7 @@ class FloatPacks final : public PackCache {
  private:
   PackCache& inner_;
   const Quantised& q_;
+  const MatrixSteps steps_;
   const SelectRequest& request_;
   int64_t count_;
 };
@@ -161,31 +164,14 @@ std::optional<Selection> few_rows(const Parts& parts) {
 }  // namespace
 
 Quantised quantised_of(const MatMul& prim, const SelectRequest& request) {
-  const TensorDesc &a = request.inputs[0], &b = request.inputs[weights];
-  const TensorDesc &zero = request.inputs[zeros], &scale = request.inputs[scales];
-  const size_t rank = b.shape.size();
+  const plan::QuantisedSizes sizes = plan::quantised_sizes(prim, request);
   Quantised q;
-  q.type = prim.b_type, q.scale_type = scale.dtype, q.zero_type = zero.dtype;
-  q.n = b.shape[rank - 2], q.row_bytes = b.shape[rank - 1];
-  q.k = a.shape[a.shape.size() - 1];
+  q.type = prim.b_type;
+  q.scale_type = request.inputs[scales].dtype, q.zero_type = request.inputs[zeros].dtype;
+  q.n = sizes.n, q.k = sizes.k, q.row_bytes = sizes.row_bytes;
   q.block_n = prim.block_n, q.block_k = prim.block_k;
-  q.scale_row = scale.shape[rank - 1];
-  q.one_zero = zero.dtype != DType::none && zero.count() == 1;
-  const int64_t tiles = ceil_div(q.k, q.block_k), rows = ceil_div(q.n, q.block_n);
-  if (q.scale_row < tiles || scale.shape[rank - 2] < rows) {
-    throw Error(ErrorKind::model, "the scales of quantised weights do not cover them")
-        .expected_got(std::to_string(rows) + " x " + std::to_string(tiles),
-                      std::to_string(scale.shape[rank - 2]) + " x " + std::to_string(q.scale_row));
-  }
-  if (zero.dtype != DType::none && !q.one_zero && zero.count() != scale.count()) {
-    throw Error(ErrorKind::model, "there is no zero point for each scale of quantised weights");
-  }
-  if (q.row_bytes * 8 / bits_of(q.type) < q.k) {
-    throw Error(ErrorKind::model, "quantised weights have fewer columns than their operand");
-  }
-  if (!b.contiguous() || !scale.contiguous() || !(zero.dtype == DType::none || zero.contiguous())) {
-    throw Error(ErrorKind::unsupported, "quantised weights with strides");
-  }
+  q.scale_row = sizes.scale_row;
+  q.one_zero = sizes.one_zero;
   return q;
 }
 
@@ -218,12 +204,9 @@ Quantised with_constants(Quantised q, const SelectRequest& request) {
   return with_operands(q, placed);
 }
 
-MatrixSteps matrix_steps(const SelectRequest& request) {
-  const TensorDesc &b = request.inputs[weights], &scale = request.inputs[scales];
-  const size_t rank = b.shape.size();
-  const bool one = matrices(scale) == 1 && matrices(b) != 1;
-  return {b.shape[rank - 2] * b.shape[rank - 1],
-          one ? 0 : scale.shape[rank - 2] * scale.shape[rank - 1]};
+MatrixSteps matrix_steps(const MatMul& prim, const SelectRequest& request) {
+  const plan::QuantisedSizes sizes = plan::quantised_sizes(prim, request);
+  return {sizes.matrix_bytes(), sizes.scale_matrix};
 }
 
 Selection matmul_quantised(const MatMul& prim, const SelectRequest& request) {
@@ -232,7 +215,7 @@ Selection matmul_quantised(const MatMul& prim, const SelectRequest& request) {
     if (auto found = few_rows(parts)) return std::move(*found);
   } else {
     const Quantised q = with_constants(parts.q, request);
-    FloatPacks packs(request.packs, q, request, parts.count());
+    FloatPacks packs(request.packs, q, matrix_steps(prim, request), request, parts.count());
     Selection found = parts.select(parts.inputs(&packs.floats), packs);
     if (packs.used) {
       found.reason = "weights dequantised once; " + found.reason;
@@ -240,7 +223,7 @@ Selection matmul_quantised(const MatMul& prim, const SelectRequest& request) {
     }
   }
   auto body = std::make_shared<DequantiseBody>();
-  body->q = parts.q, body->steps = matrix_steps(request), body->count = parts.count();
+  body->q = parts.q, body->steps = matrix_steps(parts.prim, request), body->count = parts.count();
   Composer composer;
   const Place floats = composer.reserve(size_t(body->count * parts.q.n * parts.q.k) *
                                         sizeof(float));

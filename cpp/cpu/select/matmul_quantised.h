@@ -23,7 +23,7 @@ Quantised with_constants(Quantised q, const SelectRequest& request);
 struct MatrixSteps {
   int64_t codes = 0, scales = 0;
 };
-MatrixSteps matrix_steps(const SelectRequest& request);
+MatrixSteps matrix_steps(const MatMul& prim, const SelectRequest& request);
 
 Selection matmul_quantised(const MatMul& prim, const SelectRequest& request);
 Selection matmul_grouped(const MatMul& prim, const SelectRequest& request);

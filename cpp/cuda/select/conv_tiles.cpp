@@ -46,10 +46,12 @@ KernelSpec kernel_of(const Conv& prim, const SelectRequest& request, const param
   // What is copied as one, of pixels and of weights.
   const int chunk = taps_inner ? 1 : fitting_vector(16 / int(size_of(x.dtype)),
                                                     p.in_per_group.value);
-  KernelSpec kernel{"kernels/conv_mma.cu", "conv_mma", tile.defines(),
-                    {{"generated/out.h", out.source.text}}};
+  KernelSpec kernel{"kernels/conv_mma.cu", "conv_mma", {}, {{"generated/out.h", out.source.text}}};
   for (std::string one :
-       {define("RLX_T", storage_name(x.dtype)), define("RLX_TRANSPOSED", prim.transposed),
+       {define("RLX_TILE_M", tile.m), define("RLX_TILE_N", tile.n),
+        define("RLX_WARP_M", tile.warp_m), define("RLX_WARP_N", tile.warp_n),
+        define("RLX_SLICE", tile.slice), define("RLX_STAGES", tile.stages),
+        define("RLX_T", storage_name(x.dtype)), define("RLX_TRANSPOSED", prim.transposed),
         define("RLX_CHANNELS_LAST", prim.channels_last), define("RLX_TAPS_INNER", taps_inner),
         define("RLX_WIDE", wide_conv(prim, request, p)), define("RLX_CHUNK", chunk),
         define("RLX_VECTOR", vector)}) {
@@ -127,7 +129,7 @@ Selection conv_tiles(const Conv& prim, const SelectRequest& request, const param
     made.workspace = size_t(p.splits * count) * sizeof(float);
     made.reason += ", k in " + std::to_string(p.splits) + " parts";
   }
-  const size_t shared = tile.shared(size, true, prim.channels_last);
+  const size_t shared = tile_bytes(tile, size, true, prim.channels_last);
   made.steps.push_back(
       launch.finish(kernel, blocks_of(tiles * p.splits, tile.threads(), shared)));
   if (p.splits > 1) {

@@ -2,6 +2,7 @@
 #include "core/packed.h"
 #include "cuda/select/matmul_dequant.h"
 #include "plan/compose.h"
+#include "plan/quantised.h"
 
 namespace rlx::cuda {
 namespace {
@@ -10,47 +11,31 @@ using plan::Place;
 
 constexpr size_t weights_operand = 1, zeros_operand = 3, scales_operand = 4;
 
-[[noreturn]] void refuse(const char* what) { throw Error(ErrorKind::model, what); }
-
 }  // namespace
 
 WeightsOperand::WeightsOperand(const MatMul& prim, const SelectRequest& request)
     : type_(prim.b_type), quantised_(prim.b_type != DType::none) {
   const TensorDesc &a = request.inputs[0], &b = request.inputs[weights_operand];
   const size_t rank = b.shape.size();
-  for (size_t i = 0; i + 2 < rank; ++i) matrices_ *= b.shape[i];
-  params_.n = b.shape[rank - 2];
-  params_.k = a.shape[a.shape.size() - 1];
   if (!quantised_) {
+    for (size_t i = 0; i + 2 < rank; ++i) matrices_ *= b.shape[i];
     type_ = b.dtype;
+    params_.n = b.shape[rank - 2];
+    params_.k = a.shape[a.shape.size() - 1];
     params_.row = b.shape[rank - 1] * int64_t(size_of(type_));
     params_.matrix = params_.n * params_.row;
     return;
   }
-  const TensorDesc &scale = request.inputs[scales_operand], &zero = request.inputs[zeros_operand];
-  params_.row = b.shape[rank - 1];
-  params_.matrix = params_.n * params_.row;
+  const plan::QuantisedSizes sizes = plan::quantised_sizes(prim, request);
+  matrices_ = sizes.matrices;
+  params_.n = sizes.n, params_.k = sizes.k;
+  params_.row = sizes.row_bytes, params_.matrix = sizes.matrix_bytes();
   params_.block_k = prim.block_k, params_.block_n = prim.block_n;
-  params_.scale_row = scale.shape[rank - 1];
-  params_.scale_matrix = scale.shape[rank - 2] * scale.shape[rank - 1];
-  if (scale.count() == params_.scale_matrix && matrices_ > 1) params_.scale_matrix = 0;
-  zeros_ = zero.dtype != DType::none;
-  params_.zero_step = zeros_ && zero.count() > 1;
-  scale_type_ = storage_name(scale.dtype);
-  if (zeros_) zero_type_ = storage_name(zero.dtype);
-  if (params_.row * 8 / bits_of(type_) < params_.k) {
-    refuse("quantised weights have fewer columns than their operand");
-  }
-  if (params_.scale_row < ceil_div(params_.k, params_.block_k) ||
-      scale.shape[rank - 2] < ceil_div(params_.n, params_.block_n)) {
-    refuse("the scales of quantised weights do not cover them");
-  }
-  if (params_.zero_step && zero.count() != scale.count()) {
-    refuse("there is no zero point for each scale of quantised weights");
-  }
-  if (!b.contiguous() || !scale.contiguous() || (zeros_ && !zero.contiguous())) {
-    throw Error(ErrorKind::unsupported, "quantised weights with strides");
-  }
+  params_.scale_row = sizes.scale_row, params_.scale_matrix = sizes.scale_matrix;
+  zeros_ = sizes.zeros;
+  params_.zero_step = zeros_ && !sizes.one_zero;
+  scale_type_ = storage_name(request.inputs[scales_operand].dtype);
+  if (zeros_) zero_type_ = storage_name(request.inputs[zeros_operand].dtype);
 }
 
 int WeightsOperand::run(int most) const {

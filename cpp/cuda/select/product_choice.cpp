@@ -69,16 +69,15 @@ ProductChoice tensor_cores(const ProductShape& s, const DeviceInfo& card) {
   const int64_t size = int64_t(size_of(s.a));
   const bool aligned = s.a_chunk() * size >= 16 && s.b_chunk() * size >= 16;
   for (int form = 0; form < params::tile_form_count; ++form) {
-    const params::TileForm& f = params::tile_forms[form];
+    const TileForm& f = params::tile_forms[form];
     if (f.aligned != aligned) continue;
-    constexpr int bytes = params::tile_slice;
     ProductChoice made = best;
     const int64_t tiles = ceil_div(s.m, f.m) * ceil_div(s.n, f.n) * s.batches;
-    const int64_t unit = bytes / size;
+    const int64_t unit = f.slice / size;
     const double work = std::max(double(f.m * f.n) * double(unit) / tensor_rate(s, card),
-                                 double(f.m + f.n) * bytes / 40.0);
-    const double resident = std::min(2.0, std::max(1.0, std::floor(
-        double(card.shared_per_block) / double(tile_bytes(f)))));
+                                 double(f.m + f.n) * f.slice / 40.0);
+    const size_t shared = tile_bytes(f, size_of(s.a), s.a_along_k(), s.b_along_k());
+    const double resident = size_t(card.shared_per_block) >= 2 * shared ? 2 : 1;
     split(made, s, unit, [&](int64_t parts, int64_t part) {
       const double waves = double(ceil_div(tiles * parts, card.multiprocessors));
       const double turns = std::ceil(waves / resident);
@@ -129,12 +128,13 @@ int ProductShape::b_chunk() const {
                      : chunk_of(n, b_row, b_batch, size_of(b));
 }
 
-int64_t tile_bytes(const params::TileForm& f) {
-  constexpr int64_t slice = params::tile_slice;
-  const auto operand = [](int64_t extent) {  // along k, or along its rows or columns
-    return std::max(extent * (slice + 16), extent * slice + slice * 8);
+size_t tile_bytes(const TileForm& f, size_t item, bool a_along_k, bool b_along_k) {
+  const int64_t size = int64_t(item), k = f.slice / size;
+  const auto elements = [&](bool along_k, int64_t extent) {
+    return along_k ? extent * (k + 16 / size) : k * (extent + (size == 4 ? 8 : 16 / size));
   };
-  return std::max(f.stages * (operand(f.m) + operand(f.n)), int64_t(f.m) * (f.n + 8) * 4);
+  const int64_t slices = f.stages * size * (elements(a_along_k, f.m) + elements(b_along_k, f.n));
+  return size_t(std::max(slices, int64_t(f.m) * (f.n + 8) * 4));
 }
 
 std::string tensor_cores_refusal(const ProductShape& s, const DeviceInfo& card) {
@@ -172,7 +172,7 @@ ProductChoice choose_product(const ProductShape& shape, const DeviceInfo& card,
   } else if (best.rung == ProductRung::gemv) {
     best.reason = "few rows: as fast as B is read";
   } else {
-    const params::TileForm& f = params::tile_forms[best.form];
+    const TileForm& f = params::tile_forms[best.form];
     best.reason = "tiles of " + std::to_string(f.m) + " x " + std::to_string(f.n);
   }
   if (best.splits > 1) best.reason += ", k in " + std::to_string(best.splits) + " parts";

@@ -48,8 +48,9 @@ struct ProductChoice {
   std::string reason;       // why not a faster kind, or how k is split
 };
 
-// Shared memory of a block of tensor cores.
-int64_t tile_bytes(const params::TileForm& form);
+using params::TileForm;
+// Bytes of shared memory, as tile_mma.h lays them out.
+size_t tile_bytes(const TileForm& form, size_t item, bool a_along_k, bool b_along_k);
 // Rows that gemv takes.
 constexpr int64_t gemv_rows = 16;
 // Why a kernel cannot be asked; empty when it can.

@@ -15,9 +15,9 @@ KernelSpec tensor_cores_kernel(const ProductShape& s) {
 }
 
 LaunchShape tensor_cores_shape(const ProductShape& s, const ProductChoice& c) {
-  const params::TileForm& f = params::tile_forms[c.form];
+  const TileForm& f = params::tile_forms[c.form];
   return blocks_of(ceil_div(s.m, f.m) * ceil_div(s.n, f.n) * s.batches * c.splits,
-                   params::tile_threads, size_t(tile_bytes(f)));
+                   f.threads(), tile_bytes(f, size_of(s.a), s.a_along_k(), s.b_along_k()));
 }
 
 KernelSpec gemv_kernel(const ProductShape& s) {

@@ -35,8 +35,8 @@ struct Dispatch {
 
 std::span<const std::string_view> rungs() {
   static constexpr std::string_view names[] = {
-      "cublaslt half", "cublaslt half + region", "cublaslt widened", "cublaslt",
-      "cublaslt + region", "cudnn", "cudnn + region", "tensor cores", "gemv",
+      "cublaslt half", "cublaslt half + region", "cublaslt widened", "cublaslt widened + region",
+      "cublaslt", "cublaslt + region", "cudnn", "cudnn + region", "tensor cores", "gemv",
       "tensor core convolution", "tensor core attention", "decode attention", "tiled attention",
       "interpreted region", "kernel"};
   return names;

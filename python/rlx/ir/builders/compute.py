@@ -58,9 +58,26 @@ class ComputeBuilder(CoreBuilder):
         prim = MatMul(trans_b=True, accumulate=DType.FLOAT32, b_type=b_type, block_k=block_k,
                       block_n=block_n)
         self.same_dim(b.shape[-2], n, "the rows of quantised weights")
+        self._scales_of(b, scale, zero)
         batch = () if groups is not None else self.broadcast(a.shape[:-2], b.shape[:-2])
         type = TensorType(a.dtype, (*batch, a.shape[-2], n))
         return self.node(prim, [a, b, None, zero, scale, groups], [type])[0]
+
+    def _scales_of(self, b: Value, scale: Value, zero: Value | None) -> None:
+        """Each matrix of b has scales, or all have the same, and each scale a zero point or all
+        the same (guarded)."""
+        if scale.rank != b.rank:
+            raise ModelError("scales have the rank of the weights that they scale",
+                             expected=f"rank {b.rank}", got=str(scale.type))
+        if any(d != 1 for d in scale.shape[:-2]):
+            for given, wanted in zip(scale.shape[:-2], b.shape[:-2]):
+                self.same_dim(given, wanted, "the matrices of quantised weights and their scales")
+        if zero is not None and zero.type.static_shape() not in ((), (1,)):
+            if zero.rank != scale.rank:
+                raise ModelError("zero points have the rank of their scales",
+                                 expected=f"rank {scale.rank}", got=str(zero.type))
+            for given, wanted in zip(zero.shape, scale.shape):
+                self.same_dim(given, wanted, "the zero points and scales of quantised weights")
 
     def grouped_matmul(self, a: Value, b: Value, groups: Value) -> Value:
         """Row i of a [rows, K] times the transpose of b[groups[i]], b being [groups, N, K]."""
