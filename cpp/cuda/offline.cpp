@@ -20,9 +20,9 @@ int shared_kib(int capability) {
   struct Family {
     int first, kib;
   };
-  // 9.0, 10.x and 11.0 have the most; 12.x are cards for desks again.
-  constexpr Family families[] = {{120, 99}, {90, 227}, {89, 99}, {88, 163}, {87, 163}, {86, 99},
-                                 {80, 163}, {75, 64},  {70, 96}};
+  // From each capability on.
+  constexpr Family families[] = {{120, 99}, {90, 227}, {89, 99}, {87, 163}, {86, 99}, {80, 163},
+                                 {75, 64},  {70, 96}};
   for (const Family& family : families) {
     if (capability >= family.first) return family.kib;
   }
