@@ -67,10 +67,11 @@ class Kernel:
             raise InputError(f"kernel {self.name!r} takes another number of arguments",
                              expected=f"{len(self.parameters)} ({types})", got=len(args))
         try:
-            operands = [parameter.operand(position, value) for position, (parameter, value)
-                        in enumerate(zip(self.parameters, args))]
+            operands = [parameter.operand(value) for parameter, value
+                        in zip(self.parameters, args)]
             shape = _extents("grid", grid), _extents("block", block), _size(shared)
-            return Launch(self._load().launch(*shape, _handle(stream), operands))
+            loaded = self._loaded or self._load()
+            return Launch(loaded.launch(*shape, _handle(stream), operands))
         except BufferError as error:  # the array's library does not lend it
             raise InputError(f"an argument cannot be lent: {error}") from error
         except Error as error:
@@ -152,6 +153,8 @@ class Kernel:
 
 
 def _extents(name: str, value: Any) -> tuple[int, int, int]:
+    if type(value) is int and 0 < value < 2**32:
+        return value, 1, 1
     extents = value if isinstance(value, (tuple, list)) else (value,)
     try:
         if any(isinstance(extent, bool) for extent in extents):

@@ -34,31 +34,32 @@ _BYTES = {"char": (DType.INT8, DType.UINT8, DType.BOOL), "unsigned char": (DType
 class Parameter:
     """One parameter of a kernel.
 
-    type: as C++ has it, typedefs resolved ("float const*", "unsigned long"). size: its bytes.
+    name: how messages call it. type: as C++ has it, typedefs resolved ("float const*", "unsigned long"). size: its bytes.
     dtypes: ONNX element types of the value, or of what a pointer may point to; empty for types
     that ONNX has not (structures, void), of which nothing is checked but the size.
     pointer: whether it takes an array. written: whether the kernel may write through it.
     """
 
+    name: str
     type: str
     size: int
     dtypes: tuple[DType, ...]
     pointer: bool
     written: bool
 
-    def operand(self, position: int, value: Any) -> Any:
+    def operand(self, value: Any) -> Any:
         """The value as _core.CudaKernel.launch takes it; InputError when it does not fit."""
-        name = f"argument {position} ({self.type})"
         if not self.pointer:
-            return self._bytes(name, value)
+            return self._bytes(value)
         if value is None:
             return None
         if isinstance(value, (int, float, np.generic, bytes)):
-            raise InputError(f"{name} is an array", expected="an array on the GPU, or None",
+            raise InputError(f"{self.name} is an array", expected="an array on the GPU, or None",
                              got=type(value).__name__)
-        return name, value, self.dtypes, self.written
+        return self.name, value, self.dtypes, self.written
 
-    def _bytes(self, name: str, value: Any) -> bytes:
+    def _bytes(self, value: Any) -> bytes:
+        name = self.name
         if not self.dtypes:
             if not isinstance(value, (bytes, np.generic)):
                 raise InputError(f"{name} is a structure", got=type(value).__name__,
@@ -108,10 +109,11 @@ def parse(signature: str) -> tuple[Parameter, ...]:
         if each.endswith("&"):
             raise UnsupportedError("a kernel cannot be launched with a reference", got=each,
                                    expected="a value or a pointer")
-    return tuple(_parameter(each, size) for each, size in zip(types, sizes))
+    return tuple(_parameter(position, each, size)
+                 for position, (each, size) in enumerate(zip(types, sizes)))
 
 
-def _parameter(text: str, size: int) -> Parameter:
+def _parameter(position: int, text: str, size: int) -> Parameter:
     pointer = text.endswith("*") or "(*) [" in text  # to an array
     target = text.removesuffix("*")
     written = pointer and not re.search(r"\bconst$", target)
@@ -119,7 +121,7 @@ def _parameter(text: str, size: int) -> Parameter:
     dtypes = _BYTES.get(element) if pointer else None
     if dtypes is None:
         dtypes = (_SCALARS[element],) if element in _SCALARS else ()
-    return Parameter(text, size, dtypes, pointer, written)
+    return Parameter(f"argument {position} ({text})", text, size, dtypes, pointer, written)
 
 
 def _split(text: str) -> list[str]:
