@@ -5,6 +5,9 @@ Session imports this module when the first model is loaded, so that `import rlx`
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rlx import _core
@@ -28,14 +31,27 @@ def compile_model(model: LoadedModel, facts: Facts, outputs: tuple[str, ...] | N
     graph, "imported" and then by the names of the passes, and ended.
     Raises Specialise when a further fact is needed, ModelError or UnsupportedError.
     """
-    graph = import_model(model, facts, outputs, maps)
-    if seen is not None:
-        seen("imported", graph)
-    program = emit(run_pipeline(graph, disable, weights, seen),
-                   lambda prim: function_of(prim.function, dict(prim.attributes)))
+    with _uncollected():
+        graph = import_model(model, facts, outputs, maps)
+        if seen is not None:
+            seen("imported", graph)
+        program = emit(run_pipeline(graph, disable, weights, seen),
+                       lambda prim: function_of(prim.function, dict(prim.attributes)))
     if seen:
         seen.end()
     return program
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without Python's collector, which would walk a growing graph in which nothing is garbage."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def executable(program: Any, device: Any, packs: Any, options: Options) -> Any:
