@@ -9,6 +9,7 @@
 #include "core/fork.h"
 #include "cuda/api/loader.h"
 #include "cuda/device.h"
+#include "cuda/libs/blas_lt.h"
 #include "cuda/libs/libraries.h"
 #include "cuda/select/region_program.h"
 
@@ -66,7 +67,7 @@ void begin_gpu(int ordinal) {
     // With it small regions need not wait for kernels of their own.
     if (std::thread::hardware_concurrency() >= spare_cores) gpu->jit->get(interpreter());
     std::string reason;
-    gpu->libraries->blas_lt(reason);
+    if (const BlasLt* blas_lt = gpu->libraries->blas_lt(reason)) blas_lt->begin();
   });
 }
 

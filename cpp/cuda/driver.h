@@ -75,6 +75,7 @@ class Driver {
   virtual void* allocate_host(size_t bytes) = 0;               // pinned
   virtual void free_host(void* memory) noexcept = 0;
   virtual void copy(void* to, const void* from, size_t bytes, Stream stream) = 0;
+  virtual void copy_in(void* to, const void* from, size_t bytes, Stream stream) = 0;  // of the host
   virtual void fill(void* to, uint8_t value, size_t bytes, Stream stream) = 0;
   virtual bool on_device(const void* memory) = 0;
   // Addresses without memory, and memory behind them later; sizes are multiples of granularity().

@@ -70,6 +70,7 @@ class OfflineDriver final : public Driver {
   void* allocate_host(size_t bytes) override { return std::malloc(bytes); }
   void free_host(void* memory) noexcept override { std::free(memory); }
   void copy(void*, const void*, size_t, Stream) override {}
+  void copy_in(void*, const void*, size_t, Stream) override {}
   void fill(void*, uint8_t, size_t, Stream) override {}
   bool on_device(const void*) override { return false; }
   size_t granularity() override { return granularity_bytes; }

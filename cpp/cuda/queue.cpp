@@ -87,7 +87,7 @@ class StreamQueue final : public LaneQueue {
       const size_t part = std::min(bytes - at, slot_bytes);
       std::byte* place = stage(part);
       std::memcpy(place, static_cast<const std::byte*>(from) + at, part);
-      driver_->copy(static_cast<std::byte*>(to) + at, place, part, current_);
+      driver_->copy_in(static_cast<std::byte*>(to) + at, place, part, current_);
       at += part;
     }
   }

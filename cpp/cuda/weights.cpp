@@ -12,7 +12,8 @@
 namespace rlx::cuda {
 namespace {
 
-constexpr size_t staging_bytes = size_t{4} << 20;
+// The driver pins 2 MiB in a millisecond, one thread at a time.
+constexpr size_t staging_bytes = size_t{1} << 20;
 
 }  // namespace
 
@@ -44,7 +45,7 @@ class Weights::Worker {
       Buffer& buffer = next(size);
       std::memcpy(buffer.memory, static_cast<const std::byte*>(from) + done, size);
       auto* to = static_cast<std::byte*>(task.copy->memory.get()) + done;
-      driver_.copy(to, buffer.memory, size, stream_);
+      driver_.copy_in(to, buffer.memory, size, stream_);
       driver_.record(buffer.free, stream_);
     }
   }
@@ -95,7 +96,7 @@ void Weights::rest() {
 }
 
 void Weights::copy_in(void* to, const void* from, size_t bytes) {
-  driver_->copy(to, from, bytes, stream_);
+  driver_->copy_in(to, from, bytes, stream_);
   driver_->synchronize(stream_);
 }
 

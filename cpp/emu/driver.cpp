@@ -107,6 +107,9 @@ class EmuDriver final : public cuda::Driver {
   void copy(void* to, const void* from, size_t bytes, Stream stream) override {
     submit(stream, [=] { std::memmove(to, from, bytes); });
   }
+  void copy_in(void* to, const void* from, size_t bytes, Stream stream) override {
+    copy(to, from, bytes, stream);
+  }
   void fill(void* to, uint8_t value, size_t bytes, Stream stream) override {
     submit(stream, [=] { std::memset(to, value, bytes); });
   }

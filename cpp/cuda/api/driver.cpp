@@ -151,12 +151,16 @@ class RealDriver final : public GpuDriver {
   void copy(void* to, const void* from, size_t bytes, cuda::Stream stream) override {
     const auto s = as<api::Stream>(stream);
     if (!on_device(from)) {
-      check(cu_.copy_in(address(to), from, bytes, s), "cuMemcpyHtoDAsync");
+      copy_in(to, from, bytes, stream);
     } else if (!on_device(to)) {
       check(cu_.copy_out(to, address(from), bytes, s), "cuMemcpyDtoHAsync");
     } else {
       check(cu_.copy_within(address(to), address(from), bytes, s), "cuMemcpyDtoDAsync");
     }
+  }
+  void copy_in(void* to, const void* from, size_t bytes, cuda::Stream stream) override {
+    enter();
+    check(cu_.copy_in(address(to), from, bytes, as<api::Stream>(stream)), "cuMemcpyHtoDAsync");
   }
   void fill(void* to, uint8_t value, size_t bytes, cuda::Stream stream) override {
     enter();
