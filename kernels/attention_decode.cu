@@ -146,8 +146,7 @@ RLX_FN void share(const Attention& p, const State& state, const Shared<each>& sh
 #pragma unroll
   for (int r = 0; r < each; ++r) {
     if (part_of_key() == 0) {
-      top_of(shared, warp, r) = state.top[r];
-      total_of(shared, warp, r) = state.total[r];
+      warp_row(shared, warp, r) = {state.top[r], state.total[r], 0.0f};
     }
 #pragma unroll
     for (int i = 0; i < value_size; ++i) {

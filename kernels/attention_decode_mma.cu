@@ -144,7 +144,7 @@ RLX_FN void share(const Attention& p, const State& state, const Shared<each>& sh
     float total = state.total[e];
 #pragma unroll
     for (int bits = 4; bits < 32; bits *= 2) total += rlx::shuffle_xor(total, bits);
-    if (g == 0) top_of(shared, warp, r) = state.top[e], total_of(shared, warp, r) = total;
+    if (g == 0) warp_row(shared, warp, r) = {state.top[e], total, 0.0f};
 #pragma unroll
     for (int i = 0; i < blocks * 8; ++i) {
       const int c = i / 8 * 64 + 8 * g + i % 8;

@@ -8,6 +8,7 @@ using S = RLX_T;
 using rlx::params::Attention;
 using namespace rlx::rows;
 constexpr int each = 4, slice = each * 32;  // columns of a lane, of a block
+constexpr int ahead = 4;                    // parts that are loaded before the first is used
 
 struct State {
   float top = rlx::lowest_value<float>(), total = 0.0f;
@@ -41,13 +42,24 @@ extern "C" __global__ void __launch_bounds__(threads) attention_join(const Atten
   const float* states = p.partial + (lines * p.parts * p.value_depth + line * p.parts * 2);
   const State all = state_of(p, states);
   float sum[each] = {};
-#pragma unroll 4
-  for (int s = rlx::warp_id(); s < p.parts; s += warps) {
-    const float weight = factor(states[2 * s], all.top);
+  for (int s0 = rlx::warp_id(); s0 < p.parts; s0 += warps * ahead) {
+    float top[ahead], x[ahead][each];
 #pragma unroll
-    for (int i = 0; i < each; ++i) {
-      const int c = first + i * 32 + lane;
-      if (c < p.value_depth) sum[i] += sums[(long long)(s) * p.value_depth + c] * weight;
+    for (int a = 0; a < ahead; ++a) {
+      const int s = s0 + a * warps;
+      top[a] = s < p.parts ? states[2 * s] : rlx::lowest_value<float>();
+#pragma unroll
+      for (int i = 0; i < each; ++i) {
+        const int c = first + i * 32 + lane;
+        const bool inside = s < p.parts && c < p.value_depth;
+        x[a][i] = inside ? sums[(long long)(s) * p.value_depth + c] : 0.0f;
+      }
+    }
+#pragma unroll
+    for (int a = 0; a < ahead; ++a) {
+      const float weight = factor(top[a], all.top);
+#pragma unroll
+      for (int i = 0; i < each; ++i) sum[i] += x[a][i] * weight;
     }
   }
 #pragma unroll

@@ -147,7 +147,7 @@ def check(device: str, form: Form, force: str = "", runs: int = 1) -> dict:
 
 def attention_row(session) -> dict:
     """What explain() says of the one Attention."""
-    (row,) = [r for r in session.explain() if "attention" in r["rung"]]
+    (row,) = [r for r in session.explain() if r["prim"].lower() == "attention"]
     return row
 
 

@@ -91,19 +91,30 @@ RLX_FN float score_of(const Attention& p, const Place& at, int r, long long key,
   return x[0];
 }
 
-// The states of all warps in shared memory: `each` rows of sums, then largest scores and weights.
+// The states of all warps in shared memory: `each` rows of sums, then each row's largest score, its
+// weights, and what they weigh beside the other warps'.
 template <int each> struct Shared {
   float* memory;
   int width;
 };
+struct WarpRow {
+  float top, total, weight;
+};
 template <int each> RLX_FN float& sum_of(const Shared<each>& s, int warp, int r, int c) {
   return s.memory[(warp * each + r) * s.width + c];
 }
-template <int each> RLX_FN float& top_of(const Shared<each>& s, int warp, int r) {
-  return s.memory[warps * each * s.width + (warp * each + r) * 2];
+template <int each> RLX_FN WarpRow& warp_row(const Shared<each>& s, int warp, int r) {
+  return reinterpret_cast<WarpRow*>(s.memory + warps * each * s.width)[warp * each + r];
 }
-template <int each> RLX_FN float& total_of(const Shared<each>& s, int warp, int r) {
-  return s.memory[warps * each * s.width + (warp * each + r) * 2 + 1];
+
+template <int each> RLX_FN float top_of(const Attention& p, const Shared<each>& shared, int r) {
+  float top = lowest_value<float>();
+#pragma unroll
+  for (int k = 0; k < warps; ++k) {
+    const int w = r / each + k * p.row_groups;
+    if (w < warps) top = larger(top, warp_row(shared, w, r % each).top);
+  }
+  return top;
 }
 
 // Joins the warps that share rows, and writes y, or what attention_join.cu joins.
@@ -112,15 +123,23 @@ RLX_FN void write(const Attention& p, const Place& at, const Shared<each>& share
   __syncthreads();
   const int groups = p.row_groups, width = p.value_depth, all = row_count(p);
   const int first = at.row - warp_id() % groups * each;  // of the block
+  if (threadIdx.x < warps * each) {
+    const int w = int(threadIdx.x) / each, r = int(threadIdx.x) % each;
+    const float top = top_of(p, shared, w % groups * each + r);
+    warp_row(shared, w, r).weight = factor(warp_row(shared, w, r).top, top);
+  }
+  __syncthreads();
   for (int i = int(threadIdx.x); i < groups * each * width; i += threads) {
     const int r = i / width, c = i % width;
     if (first + r >= all) return;
-    float top = lowest_value<float>(), total = 0.0f, sum = 0.0f;
-    for (int w = r / each; w < warps; w += groups) top = larger(top, top_of(shared, w, r % each));
-    for (int w = r / each; w < warps; w += groups) {
-      const float weight = factor(top_of(shared, w, r % each), top);
-      total += total_of(shared, w, r % each) * weight;
-      sum += sum_of(shared, w, r % each, c) * weight;
+    float total = 0.0f, sum = 0.0f;
+#pragma unroll
+    for (int k = 0; k < warps; ++k) {
+      const int w = r / each + k * groups;
+      if (w >= warps) continue;
+      const WarpRow& state = warp_row(shared, w, r % each);
+      total += state.total * state.weight;
+      sum += sum_of(shared, w, r % each, c) * state.weight;
     }
     const Row row = row_of(p, at.kv_head, first + r);
     if (p.parts == 1) {  // a row that sees no key is 0 / 0
@@ -133,7 +152,7 @@ RLX_FN void write(const Attention& p, const Place& at, const Shared<each>& share
     p.partial[slot * width + c] = sum;
     if (c == 0) {
       float* state = p.partial + (lines * p.parts * width + slot * 2);
-      state[0] = top, state[1] = total;
+      state[0] = top_of(p, shared, r), state[1] = total;
     }
   }
 }

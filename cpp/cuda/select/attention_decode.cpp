@@ -22,7 +22,7 @@ struct Form {
 int64_t ratio_of(const params::Attention& p) { return p.heads / p.kv_heads; }
 
 size_t shared_of(const params::Attention& p, int rows) {
-  return size_t(warps * rows * (int64_t(p.value_depth) + 2)) * sizeof(float);
+  return size_t(warps * rows * (int64_t(p.value_depth) + 3)) * sizeof(float);
 }
 
 // Known from head dims, the heads that share keys, and alignment: no length compiles another.
