@@ -2,5 +2,6 @@
 file(GLOB_RECURSE tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/cpp/*.cpp")
 add_executable(rlx_cpp_tests ${tests})
 target_link_libraries(rlx_cpp_tests PRIVATE rlx_core_lib)
+rlx_parse_once(rlx_cpp_tests)
 enable_testing()
 add_test(NAME rlx_cpp_tests COMMAND rlx_cpp_tests)

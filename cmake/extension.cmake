@@ -4,6 +4,7 @@ find_package(pybind11 CONFIG REQUIRED)
 file(GLOB_RECURSE bindings CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cpp/bindings/*.cpp")
 pybind11_add_module(_core MODULE NO_EXTRAS ${bindings})
 target_link_libraries(_core PRIVATE rlx_core_lib)
+rlx_parse_once(_core <pybind11/numpy.h> <pybind11/stl.h>)
 set_target_properties(_core PROPERTIES
   BUILD_RPATH_USE_ORIGIN ON
   BUILD_WITH_INSTALL_RPATH ON

@@ -56,4 +56,6 @@ set_property(SOURCE ${avx512} APPEND PROPERTY COMPILE_OPTIONS
 
 # An object library, so that files which only register themselves are linked too.
 add_library(rlx_core_lib OBJECT ${sources})
+rlx_parse_once(rlx_core_lib)
+set_property(SOURCE ${kernels} ${avx2} ${avx512} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
 target_link_libraries(rlx_core_lib PUBLIC rlx_flags $<$<BOOL:${RLX_ONEDNN}>:rlx_onednn>)
