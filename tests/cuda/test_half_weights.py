@@ -47,6 +47,7 @@ FUSED, APART = ("relu",), ("gelu", "silu")
     ("f16", "force='cublaslt half + region'", FUSED, "cublaslt half + region"),
     ("f16", "force='cublaslt widened'", FUSED, "cublaslt widened + epilogue"),
     ("f16", "force='cublaslt widened'", ("silu",), "cublaslt widened + region"),
+    ("f16", "force='cublaslt widened + region'", FUSED, "cublaslt widened + region"),
 ])
 def test_the_rung_that_takes_a_product(on_gpu, weights, options, names, rung):
     code = RUN.format(shapes=SHAPES, names=names, options=f"weights={weights!r}, {options}")
@@ -57,8 +58,34 @@ def test_the_rung_that_takes_a_product(on_gpu, weights, options, names, rung):
     products = {call for call in calls if call.startswith("product:")}
     assert products == {f"product:{type_},{type_},{F32}"}
     if weights:
-        how = "weights go from" if "widened" in rung else "activations go from float32"
+        how = "weights are widened" if "widened" in rung else "activations are rounded from float32"
         assert all(how in row[1] for row in rows)
+
+
+CASTS = """
+import numpy as np, rlx
+from onnx import TensorProto as T, helper as h, numpy_helper
+w = numpy_helper.from_array(np.ones((64, 48), np.float16), "w")
+nodes = [h.make_node("Cast", ["w"], ["f"], to=T.FLOAT), h.make_node("MatMul", ["x", "f"], ["y"])]
+graph = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, ["m", 64])],
+                     [h.make_tensor_value_info("y", T.FLOAT, ["m", 48])], [w])
+made = h.make_model(graph, opset_imports=[h.make_opsetid("", 20)], ir_version=9)
+with rlx.load(made, device="cuda", {options}) as s:
+    s.run({{"x": np.full((3, 64), 1e5, np.float32)}})
+    print(s.explain()[0]["rung"], s.explain()[0]["reason"], sep="|")
+"""
+
+
+@pytest.mark.parametrize("options, rung, type_", [
+    ("", "cublaslt widened", F32), ("tf32=False", "cublaslt widened", F32),
+    ("weights='f16'", "cublaslt half", F16), ("force='cublaslt half'", "cublaslt half", F16)])
+def test_activations_are_rounded_only_where_that_was_allowed(on_gpu, options, rung, type_):
+    """A model that casts its own half weights asks for float32 activations: 1e5 is no float16."""
+    printed, calls = on_gpu(CASTS.format(options=options))
+    used, reason = printed.split("|")
+    assert used == rung
+    assert ("rounded" in reason.split(";")[0] and "allowed" in reason) == (type_ == F16)
+    assert {c for c in calls if c.startswith("product:")} == {f"product:{type_},{type_},{F32}"}
 
 
 @pytest.mark.parametrize("weights", ["", "f16", "bf16"])

@@ -148,9 +148,10 @@ class MatMulSelect {
     const std::string fused = found->rung.substr(std::string_view("cublaslt").size());
     const std::string types = std::string(name_of(request_.inputs[changed].dtype)) + " to " +
                               name_of(scratch.dtype);
-    std::string reason = std::string(round ? "activations" : "weights") + " go from " + types +
-                         " before the product" + (found->reason.empty() ? "" : "; ") +
-                         found->reason;
+    std::string reason = (round ? "activations are rounded from " + types + ", which was allowed"
+                                : "weights are widened from " + types + " by each run, since "
+                                  "activations are not to be rounded") +
+                         (found->reason.empty() ? "" : "; ") + found->reason;
     const uint64_t unread = found->unread;
     composer.add(std::move(*found), std::move(operands));
     Selection whole = composer.finish((round ? "cublaslt half" : "cublaslt widened") + fused,
