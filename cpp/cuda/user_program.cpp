@@ -150,9 +150,10 @@ UserProgram Job::run() const {
     Error refusal(ErrorKind::input, readable(error.what()));
     if (std::strstr(error.what(), "open source file")) {
       const bool newer = nvrtc.version().starts_with("13");
-      refusal.remedy = std::string("headers= or include_paths=; CUDA's own come with pip install ") +
-                       (newer ? "nvidia-cuda-runtime, in nvidia/cu13/include"
-                              : "nvidia-cuda-runtime-cu12, in nvidia/cuda_runtime/include");
+      refusal.remedy =
+          std::string("headers= or include_paths=; CUDA's own come with pip install ") +
+          (newer ? "nvidia-cuda-runtime, in nvidia/cu13/include"
+                 : "nvidia-cuda-runtime-cu12, in nvidia/cuda_runtime/include");
     }
     throw refusal;
   }

@@ -34,7 +34,8 @@ _BYTES = {"char": (DType.INT8, DType.UINT8, DType.BOOL), "unsigned char": (DType
 class Parameter:
     """One parameter of a kernel.
 
-    name: how messages call it. type: as C++ has it, typedefs resolved ("float const*", "unsigned long"). size: its bytes.
+    name: how messages call it. type: as C++ has it, typedefs resolved ("float const*",
+    "unsigned long"). size: its bytes.
     dtypes: ONNX element types of the value, or of what a pointer may point to; empty for types
     that ONNX has not (structures, void), of which nothing is checked but the size.
     pointer: whether it takes an array. written: whether the kernel may write through it.
