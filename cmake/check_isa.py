@@ -27,6 +27,7 @@ def weak_functions(nm: str, obj: str) -> list[str]:
 
 
 def main(nm: str, objects: list[str]) -> int:
+    objects = [obj for obj in objects if obj.endswith(".o")]  # precompiled headers are listed too
     if all(instruction_set(obj) == "baseline" for obj in objects):
         return 0
     where: dict[str, dict[str, str]] = defaultdict(dict)
