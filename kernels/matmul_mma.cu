@@ -35,11 +35,12 @@ template <int index>
 RLX_FN void multiply(const TileProduct& p, const rlx::OperandPlace<S>& a_place,
                      const rlx::OperandPlace<S>& b_place, unsigned char* shared) {
   constexpr auto form = rlx::params::tile_forms[index];
-  constexpr int threads = form.threads();
+  constexpr int threads = rlx::params::tile_threads;
   using Tile = rlx::TileMma<S, form.m, form.n, form.warp_m, form.warp_n, form.slice, form.stages,
                             a_along_k, b_along_k>;
   rlx::SliceCopy<typename Tile::A, S, a_along_k, threads, form.aligned> a(a_place, p.a_run);
   rlx::SliceCopy<typename Tile::B, S, b_along_k, threads, form.aligned> b(b_place, p.b_run);
+  static_assert(Tile::threads == threads);
   Tile tile;
   const long long depth = a_place.depth;
   tile.run(shared, depth > 0 ? int((depth + Tile::k - 1) / Tile::k) : 0,

@@ -10,8 +10,6 @@ namespace rlx::params {
 struct TileForm {
   int m, n, warp_m, warp_n, slice, stages;
   bool aligned = true;  // reads 16 bytes at once
-
-  constexpr int threads() const { return m / warp_m * (n / warp_n) * 32; }
 };
 
 // A kernel has all of them, so that other sizes compile nothing: for many rows, for some, for few,

@@ -131,7 +131,7 @@ Selection conv_tiles(const Conv& prim, const SelectRequest& request, const param
   }
   const size_t shared = tile_bytes(tile, size, true, prim.channels_last);
   made.steps.push_back(
-      launch.finish(kernel, blocks_of(tiles * p.splits, tile.threads(), shared)));
+      launch.finish(kernel, blocks_of(tiles * p.splits, threads_of(tile), shared)));
   if (p.splits > 1) {
     p.join = 1;
     made.steps.push_back(launch.finish(kernel, walk_of(tools, count / vector, 128)));

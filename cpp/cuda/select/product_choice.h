@@ -49,6 +49,7 @@ struct ProductChoice {
 };
 
 using params::TileForm;
+inline int threads_of(const TileForm& f) { return f.m / f.warp_m * (f.n / f.warp_n) * 32; }
 // Bytes of shared memory, as tile_mma.h lays them out.
 size_t tile_bytes(const TileForm& form, size_t item, bool a_along_k, bool b_along_k);
 // Rows that gemv takes.

@@ -17,7 +17,7 @@ KernelSpec tensor_cores_kernel(const ProductShape& s) {
 LaunchShape tensor_cores_shape(const ProductShape& s, const ProductChoice& c) {
   const TileForm& f = params::tile_forms[c.form];
   return blocks_of(ceil_div(s.m, f.m) * ceil_div(s.n, f.n) * s.batches * c.splits,
-                   f.threads(), tile_bytes(f, size_of(s.a), s.a_along_k(), s.b_along_k()));
+                   threads_of(f), tile_bytes(f, size_of(s.a), s.a_along_k(), s.b_along_k()));
 }
 
 KernelSpec gemv_kernel(const ProductShape& s) {
