@@ -71,7 +71,7 @@ class CudaDevice final : public Device, public plan::WeightUpdates {
   void copy(void* to, const void* from, size_t bytes) const override {
     gpu_->weights->settle(this);
     gpu_->driver->synchronize_all();
-    gpu_->weights->copy_in(to, from, bytes);
+    gpu_->weights->copy(to, from, bytes);
   }
   bool only_mine(const Constant& constant) const override {
     return gpu_->weights->only_of(this, constant);

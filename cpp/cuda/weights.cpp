@@ -95,8 +95,8 @@ void Weights::rest() {
   settled_.wait(lock, [&] { return workers_ == 0; });
 }
 
-void Weights::copy_in(void* to, const void* from, size_t bytes) {
-  driver_->copy_in(to, from, bytes, stream_);
+void Weights::copy(void* to, const void* from, size_t bytes) {
+  driver_->copy(to, from, bytes, stream_);
   driver_->synchronize(stream_);
 }
 
@@ -140,7 +140,7 @@ std::shared_ptr<const void> Weights::pack(const void* user, const Constant& cons
   if (std::exchange(found->stale, false)) {
     const std::unique_ptr<std::byte[]> host(new std::byte[bytes]);
     fill(host.get());
-    copy_in(found->memory.get(), host.get(), bytes);
+    copy(found->memory.get(), host.get(), bytes);
   }
   return address(found);
 }
@@ -176,7 +176,7 @@ void Weights::replace(const Constant& constant, const Constant& now) {
     if (!copy) continue;
     copy->owner = now.owner;
     copy->stale = !std::get<1>(entry.key()).empty();
-    if (!copy->stale && now.bytes) copy_in(copy->memory.get(), now.data, now.bytes);
+    if (!copy->stale && now.bytes) this->copy(copy->memory.get(), now.data, now.bytes);
     copy->failure = nullptr;
     std::get<0>(entry.key()) = now.data;
     held_.insert(std::move(entry));

@@ -45,8 +45,8 @@ class Weights {
   void leave(const void* user);
   // Returns when no thread of this is left.
   void rest();
-  // Done when it returns.
-  void copy_in(void* to, const void* from, size_t bytes);
+  // In either direction; done when it returns.
+  void copy(void* to, const void* from, size_t bytes);
 
  private:
   using Key = std::tuple<const void*, std::string>;

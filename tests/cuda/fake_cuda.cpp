@@ -4,6 +4,7 @@
 // that gets one line for each call, and "mapped:BYTES"; with FAKE_CUDA_COPIES also
 // "to:ADDRESS:BYTES" for what is copied to the device.
 // A copy to the device takes FAKE_CUDA_COPY_MS; a process that ends meanwhile ends with status 87.
+// Copies refuse memory that is on the wrong side.
 // FAKE_CUDA_VERSION is what cuDriverGetVersion tells, FAKE_CUDA_MEMORY the card's bytes.
 #include <sys/mman.h>
 #include <unistd.h>
@@ -54,6 +55,14 @@ int enter(const char* name) {
 void keep(uintptr_t at, size_t bytes) {
   const std::lock_guard lock(mutex);
   device_memory[at] = bytes;
+}
+
+bool on_device(uintptr_t p) {
+  const std::lock_guard lock(mutex);
+  auto found = device_memory.upper_bound(p);
+  if (found == device_memory.begin()) return false;
+  --found;
+  return p < found->first + found->second;
 }
 
 }  // namespace
@@ -165,12 +174,14 @@ int cuMemcpyHtoDAsync_v2(Ptr to, const void* from, size_t n, void*) {
   ++copying;
   if (const char* ms = std::getenv("FAKE_CUDA_COPY_MS")) usleep(1000 * std::atoi(ms));
   --copying;
+  if (n && !on_device(to)) return 1;
   if (std::getenv("FAKE_CUDA_COPIES")) log("to:" + std::to_string(to) + ":" + std::to_string(n));
   std::memcpy(reinterpret_cast<void*>(to), from, n);
   return 0;
 }
 int cuMemcpyDtoHAsync_v2(void* to, Ptr from, size_t n, void*) {
   ENTER;
+  if (n && !on_device(from)) return 1;
   std::memcpy(to, reinterpret_cast<void*>(from), n);
   return 0;
 }
@@ -185,12 +196,7 @@ int cuMemsetD8Async(Ptr to, unsigned char value, size_t n, void*) {
   return 0;
 }
 int cuPointerGetAttributes(unsigned, int*, void** data, Ptr p) {
-  const std::lock_guard lock(mutex);
-  *static_cast<unsigned*>(data[0]) = 0;
-  auto found = device_memory.upper_bound(uintptr_t(p));
-  if (found == device_memory.begin()) return 0;
-  --found;
-  if (uintptr_t(p) < found->first + found->second) *static_cast<unsigned*>(data[0]) = 2;
+  *static_cast<unsigned*>(data[0]) = on_device(p) ? 2 : 0;
   return 0;
 }
 int cuMemGetAllocationGranularity(size_t* n, const void*, int) { *n = 2 << 20; return 0; }
