@@ -83,7 +83,7 @@ void rest_gpus() {
   if (fork_generation() != loaded_at) return;  // a child has none of the threads
   join_beginners();
   rest_compilers();
-  for (const auto& gpu : opened_gpus()) gpu->weights->rest();
+  Weights::rest();
 }
 
 }  // namespace rlx::cuda

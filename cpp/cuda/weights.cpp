@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -14,6 +15,18 @@ namespace {
 
 // The driver pins 2 MiB in a millisecond, one thread at a time.
 constexpr size_t staging_bytes = size_t{1} << 20;
+
+// Never destroyed: a thread may outlive the Weights that it worked for.
+struct Threads {
+  std::mutex mutex;
+  std::condition_variable none;
+  int count = 0;
+};
+
+Threads& threads() {
+  static auto& made = *new Threads;
+  return made;
+}
 
 }  // namespace
 
@@ -86,13 +99,16 @@ Weights::Weights(std::shared_ptr<Driver> driver, std::shared_ptr<MemoryPool> poo
       most_(std::clamp(std::thread::hardware_concurrency() / 2, 1u, 8u)) {}
 
 Weights::~Weights() {
-  rest();
+  {
+    std::unique_lock lock(tasks_mutex_);
+    settled_.wait(lock, [&] { return workers_ == 0; });
+  }
   driver_->free(stream_);
 }
 
 void Weights::rest() {
-  std::unique_lock lock(tasks_mutex_);
-  settled_.wait(lock, [&] { return workers_ == 0; });
+  std::unique_lock lock(threads().mutex);
+  threads().none.wait(lock, [] { return threads().count == 0; });
 }
 
 void Weights::copy(void* to, const void* from, size_t bytes) {
@@ -189,13 +205,23 @@ void Weights::add(Task task) {
   tasks_.push_back(std::move(task));
   if (workers_ == most_) return;
   ++workers_;
-  std::thread([this] { work(); }).detach();
+  {
+    const std::lock_guard count(threads().mutex);
+    ++threads().count;
+  }
+  std::thread([this] {
+    work();
+    const std::lock_guard count(threads().mutex);
+    if (--threads().count == 0) threads().none.notify_all();
+  }).detach();
 }
 
 // Copies are waited for when nothing is left to begin, so that packing goes on beside them. Until
-// then memory is held that its user may have dropped: a copy is still going there.
+// then memory is held that its user may have dropped: a copy is still going there. What a task
+// held is dropped by a thread that nobody waits for any more: it may need Python's lock, which
+// who waits may hold.
 void Weights::work() {
-  Copies begun;
+  std::vector<Task> begun, done;
   std::optional<Worker> worker;
   while (true) {
     Task task;
@@ -213,26 +239,28 @@ void Weights::work() {
       }
     }
     const bool more = task.copy != nullptr;
-    if (more) begun.push_back(task.copy);
+    const size_t first = more ? begun.size() : 0;  // of those that fail with it
+    if (more) begun.push_back(std::move(task));
     try {
       if (!worker) worker.emplace(*driver_);
-      if (more) worker->run(task);
+      if (more) worker->run(begun.back());
       else worker->synchronize();
     } catch (const std::exception&) {
-      fail(more ? Copies{task.copy} : begun, std::current_exception());
+      fail(std::span(begun).subspan(first), std::current_exception());
     }
     if (more) continue;
-    const size_t done = begun.size();
+    const size_t count = begun.size();
+    std::ranges::move(begun, std::back_inserter(done));
     begun.clear();
-    finish(done);
+    finish(count);
   }
 }
 
-void Weights::fail(const Copies& copies, const std::exception_ptr& failure) {
+void Weights::fail(std::span<const Task> tasks, const std::exception_ptr& failure) {
   const std::lock_guard lock(mutex_);
-  for (const auto& copy : copies) {
-    if (!copy->failure) copy->failure = failure;
-    failed_.push_back(copy);
+  for (const Task& task : tasks) {
+    if (!task.copy->failure) task.copy->failure = failure;
+    failed_.push_back(task.copy);
   }
   any_failed_ = true;
 }

@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "backend.h"
@@ -43,8 +44,8 @@ class Weights {
   void settle(const void* user);
   // The Session is gone.
   void leave(const void* user);
-  // Returns when no thread of this is left.
-  void rest();
+  // Returns when no thread of any of them is left; the caller must not hold Python's lock.
+  static void rest();
   // In either direction; done when it returns.
   void copy(void* to, const void* from, size_t bytes);
 
@@ -79,8 +80,7 @@ class Weights {
   static std::shared_ptr<Copy> usable(const std::weak_ptr<Copy>& held);
   void add(Task task);
   void work();
-  using Copies = std::vector<std::shared_ptr<Copy>>;
-  void fail(const Copies& copies, const std::exception_ptr& failure);
+  void fail(std::span<const Task> tasks, const std::exception_ptr& failure);
   void finish(size_t tasks);
   void wait();
 

@@ -215,7 +215,7 @@ class Session:
     def left_out(self) -> tuple[str, ...]:
         """The passes that are left out."""
         chosen = self.options.device
-        return self.options.left_out(self.device if chosen == "auto" else chosen)
+        return self.options.left_out(chosen if chosen.startswith("cuda") else self.device)
 
     def _executable(self, facts: Any, outputs: tuple[str, ...] | None = None) -> Any:
         self._check_open()
