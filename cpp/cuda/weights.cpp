@@ -172,10 +172,11 @@ std::shared_ptr<const void> Weights::find(const void* user, const Constant& cons
 }
 
 bool Weights::only_of(const void* user, const Constant& constant) {
+  Copies seen;
   const std::lock_guard lock(mutex_);
   for (auto it = first_of(constant); it != held_.end(); ++it) {
     if (std::get<0>(it->first) != constant.data) break;
-    const auto copy = it->second.lock();
+    const auto copy = seen.emplace_back(it->second.lock());
     if (copy && (copy->users.size() != 1 || !copy->users.contains(user))) return false;
   }
   return true;
@@ -280,22 +281,30 @@ void Weights::wait() {
 void Weights::settle(const void* user) {
   wait();
   if (!any_failed_) return;
+  Copies seen;
   const std::lock_guard lock(mutex_);
-  std::erase_if(failed_, [](const auto& each) {
-    const auto copy = each.lock();
+  std::erase_if(failed_, [&](const auto& each) {
+    const auto copy = seen.emplace_back(each.lock());
     return !copy || !copy->failure;
   });
   any_failed_ = !failed_.empty();
-  for (const auto& each : failed_) {
-    const auto copy = each.lock();
-    if (copy && copy->users.contains(user)) std::rethrow_exception(copy->failure);
+  for (const auto& copy : seen) {
+    if (copy && copy->failure && copy->users.contains(user)) {
+      std::rethrow_exception(copy->failure);
+    }
   }
 }
 
 void Weights::leave(const void* user) {
+  Copies seen;
   const std::lock_guard lock(mutex_);
-  for (const auto& [key, held] : held_) {
-    if (const auto copy = held.lock()) copy->users.erase(user);
+  std::erase_if(held_, [&](const auto& entry) {
+    const auto copy = seen.emplace_back(entry.second.lock());
+    if (copy) copy->users.erase(user);
+    return !copy;
+  });
+  for (const auto& failed : failed_) {
+    if (const auto copy = seen.emplace_back(failed.lock())) copy->users.erase(user);
   }
 }
 

@@ -69,6 +69,9 @@ class Weights {
   };
   class Worker;
   using Held = std::map<Key, std::weak_ptr<Copy>>;
+  // Declared before a lock: the last to hold a copy may need Python's lock to drop it, which who
+  // waits for ours may hold.
+  using Copies = std::vector<std::shared_ptr<Copy>>;
   std::shared_ptr<const void> make(const void* user, const Constant& constant, size_t bytes,
                                    std::function<void(void*)> fill, std::weak_ptr<Copy>& held);
   static std::shared_ptr<const void> address(const std::shared_ptr<Copy>& copy);

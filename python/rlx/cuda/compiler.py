@@ -10,7 +10,7 @@ from typing import Any
 from rlx import _core
 from rlx.background import RunFuture, submit
 from rlx.cuda import includes
-from rlx.cuda.flags import flags
+from rlx.cuda.flags import flags, texts
 from rlx.cuda.kernel import Kernel
 from rlx.errors import InputError
 from rlx.options import gpu_ordinal
@@ -49,7 +49,7 @@ def compile(source: str | os.PathLike[str], name: str, *, arch: str | int | None
     """
     if not isinstance(name, str) or not name.strip():
         raise InputError("name is no name of a kernel", got=repr(name))
-    wanted = [name, *(each for each in expressions if each != name)]
+    wanted = [name, *(each for each in texts("expressions", expressions) if each != name)]
     ordinal = gpu_ordinal(device)
     made = compile_program(
         source, wanted, arch=arch, lto=lto, program=program, headers=headers, typed=True,

@@ -30,8 +30,8 @@ def flags(*, std: int = 17, fast_math: bool = False, ftz: bool | None = None,
                              got=max_registers)
         found.append(f"--maxrregcount={max_registers}")
     found += [f"-D{define}" for define in _defines(defines)]
-    found += [f"-I{os.fspath(path)}" for path in _list("include_paths", include_paths)]
-    for option in _list("options", options):
+    found += [f"-I{os.fspath(path)}" for path in texts("include_paths", include_paths)]
+    for option in texts("options", options):
         name = option.partition("=")[0]
         keyword = _TAKEN.get(name) or ("include_paths" if name.startswith("-I") else None)
         if keyword:
@@ -54,10 +54,10 @@ def _defines(defines: Any) -> list[str]:
     if isinstance(defines, Mapping):
         return [name if value is None else f"{name}={int(value) if value is True else value}"
                 for name, value in defines.items()]
-    return _list("defines", defines)
+    return texts("defines", defines)
 
 
-def _list(name: str, values: Any) -> list[Any]:
+def texts(name: str, values: Any) -> list[Any]:
     """Texts or paths; one alone is a mistake that would be taken letter by letter."""
     if isinstance(values, (str, os.PathLike)) or not isinstance(values, Iterable):
         raise InputError(f"option {name!r} is a list", got=repr(values))
