@@ -15,7 +15,8 @@ from tests.emu.case import emulated
 from tests.emu.test_kernels import CASES, ROOT
 
 ARCHITECTURES = ["75", "80", "86", "89", "90", "90a", "100a", "120a"]
-QUICK = {(12, "80"), (13, "90a")}  # the others are slow
+QUICK = {(12, "80"), (13, "90a")}  # of these some forms of each kernel are compiled every day
+FORMS = 6
 # Select asks no older card for these.
 NEEDS = {"attention_decode_mma": 80, "attention_mma": 80, "conv_mma": 80, "matmul_dequant": 80,
          "matmul_mma": 80}
@@ -76,13 +77,27 @@ def kernels():
     return folders
 
 
-@pytest.mark.parametrize(("major", "architecture"), [
-    pytest.param(m, a, marks=() if (m, a) in QUICK else pytest.mark.slow)
-    for m in PACKAGES for a in ARCHITECTURES])
-def test_compiles(kernels, major, architecture):
+def compile_all(folders: list[Path], major: int, architecture: str) -> None:
     nvrtc = library(major)
-    wanted = [f for f in kernels if int(architecture.rstrip("a")) >= NEEDS.get(name_of(f), 0)]
+    wanted = [f for f in folders if int(architecture.rstrip("a")) >= NEEDS.get(name_of(f), 0)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # NVRTC runs without the interpreter's lock
         logs = list(pool.map(lambda folder: log_of(nvrtc, folder, architecture), wanted))
     failed = [f"{folder.name}:\n{log}" for folder, log in zip(wanted, logs) if log]
     assert not failed, "\n".join(failed)
+
+
+@pytest.mark.parametrize(("major", "architecture"), sorted(QUICK))
+def test_every_kernel_compiles(kernels, major, architecture):
+    forms: dict[str, list[Path]] = {}
+    for folder in kernels:
+        forms.setdefault(name_of(folder), []).append(folder)
+    some = [f for found in forms.values() for f in found[::-(-len(found) // FORMS)]]
+    assert {name_of(f) for f in some} == {f.stem for f in (ROOT / "kernels").glob("*.cu")}
+    compile_all(some, major, architecture)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("major", PACKAGES)
+def test_every_form_compiles(kernels, major, architecture):
+    compile_all(kernels, major, architecture)

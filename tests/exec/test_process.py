@@ -74,13 +74,14 @@ def test_forked_child_runs():
 
 
 COUNT = """
-import ctypes, numpy as np
+import ctypes, time, numpy as np
 from tests.exec.test_process import {make}
 exe, feeds = {make}()
 count = ctypes.CDLL(None)
 out = exe.run(feeds)
-for _ in range(5):
+for _ in range(50):  # until the team's threads have come: a thread allocates when it begins
     exe.run(feeds, out)
+time.sleep(0.1)
 count.count_malloc_start()
 for _ in range(10):
     exe.run(feeds, out)
