@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -31,6 +32,7 @@ struct TakenDown {  // as statics of a library are, before those of who opened i
 std::mutex mutex;
 std::map<std::string, int> calls;
 std::map<uintptr_t, size_t> device_memory;  // begin -> bytes
+std::map<void*, int> shared_of;             // dynamic shared memory that a function may have
 
 void log(const std::string& line) {
   const char* path = std::getenv("FAKE_CUDA_LOG");
@@ -120,10 +122,28 @@ int cuModuleLoadDataEx(void** m, const void* image, unsigned, int*, void**) {
   *m = std::malloc(1);
   return 0;
 }
-int cuModuleUnload(void* m) { std::free(m); ENTER; return 0; }
+int cuModuleUnload(void* m) {
+  {
+    const std::lock_guard lock(mutex);
+    shared_of.erase(m);
+  }
+  std::free(m);
+  ENTER;
+  return 0;
+}
 int cuModuleGetFunction(void** f, void* m, const char*) { *f = m; ENTER; return 0; }
-int cuFuncSetAttribute(void*, int, int) { ENTER; return 0; }
-int cuFuncGetAttribute(int* value, int which, void*) {
+int cuFuncSetAttribute(void* f, int which, int value) {
+  ENTER;
+  const std::lock_guard lock(mutex);
+  if (which == 8) shared_of[f] = value;
+  return 0;
+}
+int cuFuncGetAttribute(int* value, int which, void* f) {
+  if (which == 8) {
+    const std::lock_guard lock(mutex);
+    *value = std::max(shared_of[f], 48 << 10);
+    return 0;
+  }
   const std::map<int, int> known = {{0, 512}, {1, 64}, {3, 8}, {4, 21}};
   const auto found = known.find(which);
   *value = found == known.end() ? 0 : found->second;
@@ -133,8 +153,11 @@ int cuFuncGetAttribute(int* value, int which, void*) {
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, void*, int, size_t) { *n = 2; return 0; }
 // Refuses what a card would: the configuration begins with the extents of the grid and of a block.
 // FAKE_CUDA_PARAMS lists the sizes of parameters to log, as in "4,8".
-int cuLaunchKernelEx(const void* config, void*, void** parameters, void**) {
+int cuLaunchKernelEx(const void* config, void* f, void** parameters, void**) {
   ENTER;
+  int shared = 0;
+  cuFuncGetAttribute(&shared, 8, f);
+  if (static_cast<const unsigned*>(config)[6] > unsigned(shared)) return 1;
   const char* sizes = std::getenv("FAKE_CUDA_PARAMS");
   for (int i = 0; sizes && *sizes; ++i) {
     char* end = nullptr;

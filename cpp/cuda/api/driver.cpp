@@ -104,7 +104,9 @@ class RealDriver final : public GpuDriver {
     return as<cuda::Function>(function);
   }
   void allow_shared(cuda::Function function, uint32_t bytes) override {
-    enter();
+    // Launches of several sizes share a function: what one was allowed stays.
+    const std::lock_guard lock(shared_mutex_);
+    if (attribute_of(function, attribute_max_dynamic_shared) >= int(bytes)) return;
     check(cu_.set_attribute(as<api::Function>(function), attribute_max_dynamic_shared, int(bytes)),
           "cuFuncSetAttribute");
   }
@@ -282,6 +284,8 @@ class RealDriver final : public GpuDriver {
   }
 
  private:
+  std::mutex shared_mutex_;
+
   // The calling thread may have another context current, or none.
   void enter() {
     if (fork_generation() != born_) {
