@@ -18,13 +18,8 @@ extern "C" __global__ void plain(Pair p, unsigned char* to, bool flag, const voi
 }
 namespace deep { __global__ void nothing() {} }
 '''
-# `r` tells an error by its kind and text.
-BEGIN = f"""
-import os, pathlib, rlx
-SOURCE = {SOURCE!r}
-HEADERS = {{"scale.h": "#define SCALE 2"}}
-def build(name, source=SOURCE, arch="sm_90", **options):
-    return rlx.cuda.compile(source, name, arch=arch, **{{"headers": HEADERS}} | options)
+# Tells an error by its kind and text.
+REFUSED = """
 def refused(kind, call, *words):
     try:
         call()
@@ -35,6 +30,13 @@ def refused(kind, call, *words):
         return str(error)
     raise AssertionError(words)
 """
+BEGIN = f"""
+import os, pathlib, rlx
+SOURCE = {SOURCE!r}
+HEADERS = {{"scale.h": "#define SCALE 2"}}
+def build(name, source=SOURCE, arch="sm_90", **options):
+    return rlx.cuda.compile(source, name, arch=arch, **{{"headers": HEADERS}} | options)
+{REFUSED}"""
 
 
 def path_of(package: str, name: str):

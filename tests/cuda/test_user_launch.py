@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.cuda.test_user_compile import NVRTC, path_of
+from tests.cuda.test_user_compile import NVRTC, REFUSED, path_of
 
 SOURCE = r'''
 struct Pair { double a; int b; };
@@ -26,16 +26,7 @@ x = rlx.cuda.to_device(np.arange(4, dtype=np.int32))
 pair = np.array((1.5, 7), np.dtype([("a", "f8"), ("b", "i4")], align=True))[()]
 k = rlx.cuda.compile(SOURCE, "mix")
 good = [y, x, 200, 0.5, True, pair, 2**63, None, -3]
-def refused(kind, call, *words):
-    try:
-        call()
-    except rlx.Error as error:
-        assert type(error) is kind, (type(error), error)
-        missing = [word for word in words if word not in str(error)]
-        assert not missing, (missing, str(error))
-        return
-    raise AssertionError(words)
-class Lent:  # another library's array: DLPack, whose tensor lives as long as `inner`
+{REFUSED}class Lent:  # another library's array: DLPack, whose tensor lives as long as `inner`
     def __init__(self, inner): self.inner = inner
     def __dlpack_device__(self): return self.inner.__dlpack_device__()
     def __dlpack__(self, stream=None): return self.inner.__dlpack__(stream=stream)
