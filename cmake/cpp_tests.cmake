@@ -1,5 +1,8 @@
 # rlx_cpp_tests: tests/cpp/*.cpp with the core; run it as it is, or through ctest.
 file(GLOB_RECURSE tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/cpp/*.cpp")
+if(RLX_SANITIZE)  # rooms.cmake leaves the GPU out
+  list(FILTER tests EXCLUDE REGEX "/tests/cpp/cuda/")
+endif()
 add_executable(rlx_cpp_tests ${tests})
 target_link_libraries(rlx_cpp_tests PRIVATE rlx_core_lib)
 rlx_parse_once(rlx_cpp_tests)

@@ -1,4 +1,5 @@
 // 8-bit matrix products against 64-bit sums: exact, full-range values and zero points included.
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <string>
@@ -22,8 +23,9 @@ struct Problem8 {
   int threads = 1;
   int64_t taps = 0;
   bool store = true;
-  int small = 0;  // B lies around 0 (unsigned: 128) by less than this ...
+  int small = 0;  // B lies around 0 (unsigned: `around`) by less than this ...
   int rare = 0;   // ... but for the outermost values, one in so many
+  int around = 128;
 };
 
 struct Setup8 {
@@ -84,7 +86,7 @@ struct Setup8 {
     for (uint8_t& value : values) {
       int number = int(random() % unsigned(2 * p.small)) - p.small;
       if (p.rare && random() % unsigned(p.rare) == 0) number = random() % 2 ? 127 : -128;
-      value = uint8_t(p.b_signed ? number : number + 128);
+      value = uint8_t(p.b_signed ? number : std::clamp(number + p.around, 0, 255));
     }
   }
 
@@ -195,7 +197,7 @@ Test extremes{"gemm_s8 is exact at full range", [] {
   }
 }};
 
-// The layouts of bytes: eight or four weights of a sum have magnitudes of 128 at most, or are cut.
+// The layouts of bytes: what eight or four weights of one sign exceed 128 by is kept apart.
 Test small{"gemm_s8 of small weights, some of them large", [] {
   for (int m : {1, 2, 3, 6, 7, 130}) {
     for (bool a_signed : {false, true}) {
@@ -213,6 +215,38 @@ Test small{"gemm_s8 of small weights, some of them large", [] {
       }
     }
   }
+}};
+
+// Unsigned weights lie around their zero point, which may be anywhere.
+Test centred{"gemm_s8 of small unsigned weights around any number", [] {
+  for (int around : {0, 90, 121, 178, 255}) {
+    for (int zeros : {-1, 0, 1}) {
+      check_case({.m = 7, .n = 41, .k = 200, .b_signed = false, .a_zero_step = 0,
+                  .b_zero_step = zeros, .threads = 2, .small = 20, .rare = 300,
+                  .around = around});
+    }
+  }
+}};
+
+// 255 times weights of one size whose signs follow a pattern: sums reach the limits of 16 bits.
+Test limits{"gemm_s8 of weights at the limits of a 16-bit sum", [] {
+  for (int size : {15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128}) {
+    for (unsigned signs : {0x0000u, 0xffffu, 0x5555u, 0x3333u, 0x00ffu, 0x7777u}) {
+      for (Isa isa : supported_levels()) {
+        limit_cpu_isa(isa);
+        Setup8 setup({.m = 4, .n = 20, .k = 160});
+        std::fill(setup.a.begin(), setup.a.end(), uint8_t(255));
+        for (int64_t i = 0; i < 160 * 20; ++i) {
+          const bool minus = signs >> (i / 20 % 16) & 1;
+          setup.b[size_t(i)] = uint8_t(minus ? -size : std::min(size, 127));
+        }
+        setup.pack();
+        setup.run();
+        setup.compare();
+      }
+    }
+  }
+  limit_cpu_isa(Isa::avx512);
 }};
 
 // Whole panels of small weights beside ones that are too large for the layout.

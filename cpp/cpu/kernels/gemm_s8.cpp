@@ -93,13 +93,12 @@ class Product {
     const int64_t end_row = std::min<int64_t>(first_row + grid_.task_rows, shape_.m);
     const int64_t end_col = std::min<int64_t>(first_col + grid_.task_cols, shape_.n);
     if (call_.b_packed) {
-      const int64_t depth = reinterpret_cast<const S8Header*>(part.b)->depth;
-      part.b += sizeof(S8Header);
-      if (depth) {
-        return s8_bytes_run({call_, kernels_, part.b, depth, part.a_zero, part.b_zero,
-                             part.a_offset, part.item, part.c, own, first_row, end_row, first_col,
-                             end_col});
+      const auto& header = *reinterpret_cast<const S8Header*>(part.b);
+      if (header.depth) {
+        return s8_bytes_run({call_, kernels_, header, part.a_zero, part.b_zero, part.a_offset,
+                             part.item, part.c, own, first_row, end_row, first_col, end_col});
       }
+      part.b += sizeof(S8Header);
     }
     for (int64_t col = first_col; col < end_col; col += block_cols_) {
       for (int64_t row = first_row; row < end_row; row += block_rows_) {
@@ -129,8 +128,8 @@ class Product {
       at += length;
     } while (at < shape_.k);
     for (int64_t i = 0; i < rows; ++i) {
-      s8_take_off_b_zero(call_, part.b_zero, col, cols, uint32_t(part.sums[i]),
-                         block.c + i * block.ldc);
+      s8_take_off_b_zero(call_, part.b_zero, call_.b_signed ? 0 : 128, col, cols,
+                         uint32_t(part.sums[i]), block.c + i * block.ldc);
     }
     if (call_.tile) {
       call_.tile(call_.context, block.c, part.item * shape_.m + row, col, rows, cols, block.ldc);
@@ -192,10 +191,7 @@ void gemm_s8(const GemmS8Call& call) {
 int64_t gemm_s8_packed_bytes(int64_t k, int64_t n) {
   const S8Kernels& kernels = kernels_in_force();
   int64_t bytes = round_up(k, 2) * round_up(n, kernels.cols);
-  for (const int64_t depth : s8_depths) {
-    if (!kernels.multiply_bytes) break;
-    bytes = std::max(bytes, S8BytesLayout(depth, k, n, kernels.cols).bytes());
-  }
+  if (kernels.multiply_bytes) bytes = std::max(bytes, s8_bytes_bound(k, n));
   // Matrices of a batch lie behind one another, and their headers are aligned.
   return round_up(int64_t{sizeof(S8Header)} + bytes, 64);
 }
@@ -205,14 +201,10 @@ void gemm_s8_pack_b(bool b_signed, const void* b, int64_t ldb, bool trans, int64
   const S8Kernels& kernels = kernels_in_force();
   auto* header = new (packed) S8Header;
   packed = header + 1;
-  for (const int64_t depth : s8_depths) {
-    if (!kernels.multiply_bytes) break;
-    const S8BytesLayout layout(depth, k, n, kernels.cols);
-    if (s8_pack_bytes(b_signed, static_cast<const int8_t*>(b), ldb, trans, k, n, layout,
-                      static_cast<int8_t*>(packed), threads)) {
-      header->depth = int32_t(depth);
-      return;
-    }
+  if (kernels.multiply_bytes &&
+      s8_pack_bytes(b_signed, static_cast<const int8_t*>(b), ldb, trans, k, n, *header,
+                    static_cast<int8_t*>(packed), threads)) {
+    return;
   }
   const int64_t width = kernels.cols, panels = (n + width - 1) / width;
   const int64_t even = round_up(k, 2);

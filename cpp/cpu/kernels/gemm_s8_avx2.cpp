@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cpu/kernels/gemm_s8_panels.h"
 #include "cpu/kernels/gemm_s8_tile.h"
 
 namespace rlx::cpu {
@@ -31,64 +32,80 @@ struct Avx2 {
 constexpr int pair_rows = 6, bytes_rows = 3, bytes_panels = 2;
 constexpr int vectors = 2;  // of a panel's columns
 constexpr int width = vectors * Avx2::lanes;
+static_assert(vectors == S8Panel::vectors && Avx2::lanes == S8Panel::lanes);
 
-// Sums of a tile, and the steps that go to them. Products of bytes, as many as a step has runs of
-// four rows, are added while they have 16 bits: gemm_s8_bytes.h says why they cannot saturate.
-template <int rows, int panels, int runs>
-struct Sums {
-  static constexpr int count = vectors * panels;
-  __m256i sum[rows][count] = {};
+[[gnu::always_inline]] inline __m256i products(const uint8_t* a, const int8_t* b) {
+  int32_t bytes;
+  std::memcpy(&bytes, a, sizeof(bytes));
+  return _mm256_maddubs_epi16(_mm256_set1_epi32(bytes),
+                              _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b)));
+}
 
-  [[gnu::always_inline]] static __m256i products(const uint8_t* a, const int8_t* b) {
-    int32_t bytes;
-    std::memcpy(&bytes, a, sizeof(bytes));
-    return _mm256_maddubs_epi16(_mm256_set1_epi32(bytes),
-                                _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b)));
+// One step of a row and a vector, in runs of four rows of B so many bytes apart. Their products
+// are added while they have 16 bits: gemm_s8_bytes.h says why they cannot saturate.
+template <int runs, int run_bytes>
+[[gnu::always_inline]] inline __m256i step(const uint8_t* a, const int8_t* b) {
+  __m256i pairs = products(a, b);
+#pragma GCC unroll 4
+  for (int i = 1; i < runs; ++i) {
+    pairs = _mm256_add_epi16(pairs, products(a + 4 * i, b + i * run_bytes));
   }
-  // Vectors [first, end) of the tile; vector v of a step lies at b + v / vectors * panel.
-  template <int first, int end>
-  [[gnu::always_inline]] void add(const uint8_t* a, int64_t a_ld, const int8_t* b, int64_t panel) {
-    const __m256i ones = _mm256_set1_epi16(1);
+  return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+
+// Adds the further steps of vector v of a panel to its sums, rows of which lie `ld` apart. Apart
+// from the loop below, which needs all registers.
+template <int rows, int runs>
+[[gnu::noinline]] void add_extra(const S8BytesBlock& block, const uint8_t* a, const S8Panel& panel,
+                                 int v, int32_t* part, int64_t ld) {
+  constexpr int64_t extra_bytes = 4 * runs * Avx2::lanes;
+  const int8_t* first = block.rest + panel.extra_at;
+  const int64_t all = (panel.extra[0] + panel.extra[1]) * extra_bytes;
+  const auto* starts = reinterpret_cast<const int32_t*>(first + all);
+  const int32_t before = v ? panel.extra[0] : 0;
+  __m256i sum[rows] = {};
+  for (int32_t i = before; i < before + panel.extra[v]; ++i) {
+    const uint8_t* from = a + starts[i];
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+      const uint8_t* row = from + r * block.a_ld;
+      const __m256i more = step<runs, 4 * Avx2::lanes>(row, first + i * extra_bytes);
+      sum[r] = _mm256_add_epi32(sum[r], more);
+    }
+  }
+  for (int r = 0; r < rows; ++r) {
+    auto* at = reinterpret_cast<__m256i*>(part + r * ld + v * Avx2::lanes);
+    _mm256_storeu_si256(at, _mm256_add_epi32(_mm256_loadu_si256(at), sum[r]));
+  }
+}
+
+template <int rows, int panels, int runs>
+void bytes_tile(const S8BytesBlock& block, const uint8_t* a, int32_t* c, int64_t col) {
+  constexpr int count = vectors * panels;
+  constexpr int64_t depth = 4 * runs, step_bytes = depth * width;
+  const int64_t panel_bytes = block.steps * step_bytes, first = col / width;
+  const int8_t* b = block.b + first * panel_bytes;
+  __m256i sum[rows][count] = {};
+  for (int64_t s = 0; s < block.steps; ++s, b += step_bytes) {
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 8
-      for (int v = first; v < end; ++v) {
-        const int8_t* at = b + v / vectors * panel + v % vectors * int64_t{sizeof(__m256i)};
-        __m256i pairs = products(a + r * a_ld, at);
-#pragma GCC unroll 4
-        for (int i = 1; i < runs; ++i) {
-          pairs = _mm256_add_epi16(pairs, products(a + r * a_ld + 4 * i, at + i * 4 * width));
-        }
-        sum[r][v] = _mm256_add_epi32(sum[r][v], _mm256_madd_epi16(pairs, ones));
+      for (int v = 0; v < count; ++v) {
+        const int8_t* at = b + v / vectors * panel_bytes + v % vectors * int64_t{sizeof(__m256i)};
+        const __m256i more = step<runs, 4 * width>(a + r * block.a_ld + depth * s, at);
+        sum[r][v] = _mm256_add_epi32(sum[r][v], more);
       }
     }
   }
-};
-
-template <int rows, int panels, int runs>
-void bytes_tile(const S8BytesBlock& block, const uint8_t* a, const int8_t* b, int32_t* c,
-                int64_t cols) {
-  constexpr int64_t depth = 4 * runs, step_bytes = depth * width;
-  Sums<rows, panels, runs> sums;
-  for (int64_t s = 0; s < block.steps; ++s) {
-    sums.template add<0, vectors * panels>(a + depth * s, block.a_ld, b + s * step_bytes,
-                                           block.b_panel);
-  }
-  const auto add_large = [&]<int p>(std::integral_constant<int, p>) {
-    const int8_t* panel = b + p * block.b_panel;
-    const auto* list = reinterpret_cast<const int32_t*>(panel + block.list_at);
-    for (int32_t i = 0; i < list[0]; ++i) {
-      // The vectors of this panel lie behind those of the others, so the panel is given as 0.
-      const int8_t* step = panel + (block.steps + i) * step_bytes;
-      sums.template add<vectors * p, vectors * (p + 1)>(a + list[1 + i], block.a_ld, step, 0);
-    }
-  };
-  [&]<int... p>(std::integer_sequence<int, p...>) {
-    (add_large(std::integral_constant<int, p>{}), ...);
-  }(std::make_integer_sequence<int, panels>{});
   int32_t part[rows][width * panels];
-  std::memcpy(part, sums.sum, sizeof(part));
-  const size_t kept = size_t(std::min<int64_t>(cols, width * panels)) * sizeof(int32_t);
+  std::memcpy(part, sum, sizeof(part));
+  for (int v = 0; v < count; ++v) {
+    const S8Panel& panel = block.panels[first + v / vectors];
+    if (panel.extra[v % vectors] == 0) continue;
+    add_extra<rows, runs>(block, a, panel, v % vectors, part[0] + v / vectors * width,
+                          width * panels);
+  }
+  const size_t kept = size_t(std::min<int64_t>(block.cols - col, width * panels)) * sizeof(int32_t);
   for (int r = 0; r < rows; ++r, c += block.ldc) std::memcpy(c, part[r], kept);
 }
 
@@ -96,12 +113,11 @@ void bytes_tile(const S8BytesBlock& block, const uint8_t* a, const int8_t* b, in
 template <int rows, int panels, int runs>
 int64_t bytes_columns(const S8BytesBlock& block, int64_t col) {
   for (; block.cols - col > (panels - 1) * width; col += panels * width) {
-    const int8_t* b = block.b + col / width * block.b_panel;
     int64_t row = 0;
     const auto tile = [&]<int height>(std::integral_constant<int, height>) {
       for (; block.rows - row >= height; row += height) {
-        bytes_tile<height, panels, runs>(block, block.a + row * block.a_ld, b,
-                                         block.c + row * block.ldc + col, block.cols - col);
+        bytes_tile<height, panels, runs>(block, block.a + row * block.a_ld,
+                                         block.c + row * block.ldc + col, col);
       }
     };
     [&]<int... less>(std::integer_sequence<int, less...>) {

@@ -20,12 +20,16 @@ struct S8Block {
   bool accumulate = false;  // add to c rather than start from zero
 };
 
-// Unsigned bytes of A by panels as gemm_s8_bytes.h lays them out.
+struct S8Panel;
+
+// Unsigned bytes of A by panels as gemm_s8_panels.h lays them out.
 struct S8BytesBlock {
   const uint8_t* a = nullptr;  // rows a_ld apart, each a whole number of steps
   int64_t a_ld = 0;
   const int8_t* b = nullptr;
-  int64_t b_panel = 0, list_at = 0, steps = 0, depth = 0;
+  const S8Panel* panels = nullptr;  // their table
+  const int8_t* rest = nullptr;     // what their places of further steps count from
+  int64_t steps = 0, depth = 0;
   int32_t* c = nullptr;
   int64_t ldc = 0, rows = 0, cols = 0;
 };

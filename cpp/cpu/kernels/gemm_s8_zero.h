@@ -13,10 +13,13 @@ inline int32_t s8_zero(bool is_signed, const void* zeros, int64_t i) {
   return zero_point(is_signed ? DType::int8 : DType::uint8, zeros, i);
 }
 
-// Takes B's zero points off columns [col, col + cols) of a row of products, `c`; `sum` is that of
-// A's row less its own zero point. Unsigned B was packed less 128, so its zero points are less
-// 128 too. b_zero is null where there are none.
-void s8_take_off_b_zero(const GemmS8Call& call, const void* b_zero, int64_t col, int64_t cols,
-                        uint32_t sum, int32_t* c);
+// Whether what is left of B's zero points, once B is packed less `shift`, changes a product.
+// b_zero is null where there are none.
+bool s8_b_zero_matters(const GemmS8Call& call, const void* b_zero, int32_t shift);
+
+// Takes that off columns [col, col + cols) of a row of products, `c`; `sum` is that of A's row
+// less its own zero point.
+void s8_take_off_b_zero(const GemmS8Call& call, const void* b_zero, int32_t shift, int64_t col,
+                        int64_t cols, uint32_t sum, int32_t* c);
 
 }  // namespace rlx::cpu

@@ -5,26 +5,11 @@
 
 #include "cpu/kernels/region_loops.h"
 #include "cpu/kernels/region_types.h"
+#include "cpu/kernels/region_vector.h"
 #include "cpu/kernels/vecmath.h"
 
 namespace rlx::cpu {
 namespace {
-
-constexpr int lanes = vector_bytes / int(sizeof(float));
-typedef float Vector __attribute__((vector_size(vector_bytes)));
-
-Vector load_vector(const float* p) {
-  Vector v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-
-// Fewer than `lanes` floats, the rest 0.
-Vector load_some(const float* p, int64_t n) {
-  Vector v{};
-  for (int64_t i = 0; i < n; ++i) v[i] = p[i];
-  return v;
-}
 
 // A vector function over n floats. The last vector overlaps the one before it: it is read first,
 // so that dst may be a.

@@ -17,6 +17,14 @@ using scalar::Traits;
 template <Integer To, Real From>
 To saturate(From x) {
   constexpr int bits = 8 * int(sizeof(To)) - scalar::is_signed<To>;
+  if constexpr (sizeof(To) <= 2) {  // the limits are values of From: all but the end stays in lanes
+    constexpr From low = scalar::is_signed<To> ? -From(1 << bits) : From(0);
+    constexpr From high = From((1 << bits) - 1);
+    From y = x > low ? x : low;
+    y = y < high ? y : high;
+    if constexpr (scalar::is_signed<To>) y = x == x ? y : From(0);
+    return To(int32_t(y));
+  }
   constexpr From above = From(uint64_t{1} << (bits - 1)) * 2;  // the first value too large
   constexpr To highest = scalar::is_signed<To> ? To(~(uint64_t{1} << bits)) : To(-1);
   constexpr From lowest = scalar::is_signed<To> ? -above : From(0);

@@ -19,6 +19,7 @@ int item_of(DType type) { return int(size_of(type)); }
 
 // Guesses in nanoseconds for an element, of the right order only.
 double cost_of(const Op& op) {
+  if (op.kind == Op::Kind::quantise) return 0.5;
   if (op.kind != Op::Kind::scalar) return 0.2;
   const double wide = double(size_of(op.loop_type)) / 4.0;
   switch (op.op) {
@@ -266,8 +267,7 @@ class RegionCompiler {
       args[size_t(a)] = arg.slot;
       if (value.many && !arg.many) singles |= 1u << a;
     }
-    Loop loop = op.kind == Op::Kind::convert ? op.loop
-                                             : scalar_loop(op.op, op.loop_type, singles);
+    Loop loop = loop_of(op, singles);
     if (!loop) {  // no loop for that mix: make every argument a run
       for (int a = 0; a < op.count; ++a) {
         if (!(singles >> a & 1)) continue;
@@ -278,7 +278,7 @@ class RegionCompiler {
       for (int a : filled) {
         pool(item_of(list_.ops[size_t(op.args[a])].type)).push_back(args[size_t(a)]);
       }
-      loop = scalar_loop(op.op, op.loop_type, 0);
+      loop = loop_of(op, 0);
     }
     for (int a = 0; a < op.count; ++a) release(op.args[a], k);
     const int item = item_of(op.type);

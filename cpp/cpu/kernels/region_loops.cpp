@@ -133,6 +133,11 @@ Loop cast_loop(DType from, DType to, bool odd) {
   return on_isa([=]<Isa isa>() { return cast_loop_for<isa>(from, to, odd); });
 }
 
+Loop quantise_loop(DType to, unsigned scalars) {
+  if (scalars != 0 && scalars != 6) return nullptr;
+  return on_isa([=]<Isa isa>() { return quantise_loop_for<isa>(to, scalars != 0); });
+}
+
 Loop load_loop(DType storage) {
   return on_isa([=]<Isa isa>() { return load_loop_for<isa>(storage); });
 }

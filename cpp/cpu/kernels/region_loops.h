@@ -33,6 +33,11 @@ Loop scalar_loop(ScalarOp op, DType type, unsigned scalars);
 // result that is rounded once more. Null between equal types.
 Loop cast_loop(DType from, DType to, bool odd);
 
+// float32 x (a), scales (b) and zero points (c) to an integer type of at most 16 bits, as
+// QuantizeLinear does: round(x / scale) + zero, cut to its range. Null for other types, and for
+// scalars other than none or the last two.
+Loop quantise_loop(DType to, unsigned scalars);
+
 // Storage to compute type and back; null where they are the same bits. One after the other
 // rounds a value to its storage type.
 Loop load_loop(DType storage);
@@ -55,6 +60,7 @@ Loop copy_loop(size_t item);
 template <Isa> Loop real_loop(ScalarOp op, DType type, unsigned scalars);
 template <Isa> Loop integer_loop(ScalarOp op, DType type, unsigned scalars);
 template <Isa> Loop cast_loop_for(DType from, DType to, bool odd);
+template <Isa> Loop quantise_loop_for(DType to, bool one_scale);
 template <Isa> Loop load_loop_for(DType storage);
 template <Isa> Loop store_loop_for(DType storage, CastMode mode);
 

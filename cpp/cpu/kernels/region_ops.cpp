@@ -137,9 +137,51 @@ class Simplifier {
       value = convert(value, target, cast_loop(type, target, false));
       return loaded(stored(value, to), to);
     }
+    if (!rounds && type == DType::float32) {
+      if (const int quantised = quantise(value, target); quantised >= 0) return quantised;
+    }
     const bool odd = rounds && type != DType::float32 && size_of(type) >= 4;
     value = convert(value, target, cast_loop(type, target, odd));
     return rounds ? loaded(stored(value, to, mode), to) : value;
+  }
+
+  // The op that made a value, if it is this function.
+  const Op* made_by(int value, ScalarOp op) const {
+    const Op& made = list_.ops[size_t(value)];
+    return made.kind == Op::Kind::scalar && made.op == op ? &made : nullptr;
+  }
+
+  bool is_constant(int value, double number) const {
+    const Op& op = list_.ops[size_t(value)];
+    const Cell cell = cell_of(float(number));
+    return op.kind == Op::Kind::constant && op.type == DType::float32 &&
+           std::memcmp(cell.bytes, op.value.bytes, sizeof(float)) == 0;
+  }
+
+  // What QuantizeLinear is written out as: min(max(round(x / s) + z, lowest), highest), then a
+  // cast, which cuts to those limits by itself. One loop does it; -1: another cast.
+  int quantise(int value, DType to) {
+    if (!quantise_loop(to, 0)) return -1;
+    const bool is_signed = to == DType::int8 || to == DType::int16;
+    const int bits = int(size_of(to)) * 8;
+    const double lowest = is_signed ? -double(1 << (bits - 1)) : 0;
+    const double highest = lowest + double(1 << bits) - 1;
+    const Op* least = made_by(value, ScalarOp::min);
+    if (!least || !is_constant(least->args[1], highest)) return -1;
+    const Op* most = made_by(least->args[0], ScalarOp::max);
+    if (!most || !is_constant(most->args[1], lowest)) return -1;
+    const Op* sum = made_by(most->args[0], ScalarOp::add);
+    const Op* round = made_by(sum ? sum->args[0] : most->args[0], ScalarOp::round);
+    const Op* ratio = round ? made_by(round->args[0], ScalarOp::div) : nullptr;
+    if (!ratio) return -1;
+    Op made(Op::Kind::quantise);
+    made.type = to;
+    made.loop_type = DType::float32;
+    made.count = 3;
+    made.args[0] = ratio->args[0];
+    made.args[1] = ratio->args[1];
+    made.args[2] = sum ? sum->args[1] : constant(DType::float32, 0, 0.0);
+    return add(made);
   }
 
   int apply(const RegionOp& op) {
@@ -232,7 +274,7 @@ class Simplifier {
       if (arg.kind != Op::Kind::constant) return;
       args[k] = arg.value.bytes;
     }
-    const Loop loop = op.kind == Op::Kind::convert ? op.loop : scalar_loop(op.op, op.loop_type, 0);
+    const Loop loop = loop_of(op, 0);
     Op made(Op::Kind::constant);
     made.type = op.type;
     loop(made.value.bytes, args[0], args[1], args[2], 1);
@@ -268,6 +310,14 @@ class Simplifier {
 };
 
 }  // namespace
+
+Loop loop_of(const Op& op, unsigned scalars) {
+  switch (op.kind) {
+    case Op::Kind::scalar: return scalar_loop(op.op, op.loop_type, scalars);
+    case Op::Kind::quantise: return quantise_loop(op.type, scalars);
+    default: return op.loop;
+  }
+}
 
 OpList simplify(const Region& region, std::span<const Number> numbers,
                 std::span<const DType> inputs, std::span<const DType> outputs) {

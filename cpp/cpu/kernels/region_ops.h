@@ -17,7 +17,7 @@ struct alignas(16) Cell {
 };
 
 struct Op {
-  enum class Kind : uint8_t { source, index, constant, scalar, convert };
+  enum class Kind : uint8_t { source, index, constant, scalar, convert, quantise };
   explicit Op(Kind k) : kind(k) {}
 
   Kind kind;
@@ -30,6 +30,10 @@ struct Op {
   Loop loop = nullptr;           // convert
   Cell value;                    // constant
 };
+
+// The loop of a scalar, convert or quantise; bit k of `scalars` says that argument k is one
+// element. Null if there is none for that mix.
+Loop loop_of(const Op& op, unsigned scalars);
 
 struct OpList {
   std::vector<Op> ops;           // arguments come before their users

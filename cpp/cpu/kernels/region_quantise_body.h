@@ -1,0 +1,68 @@
+// The loops of QuantizeLinear, float32 to integers of at most 16 bits.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "cpu/kernels/region_loops.h"
+#include "cpu/kernels/region_vector.h"
+
+namespace rlx::cpu {
+namespace {
+
+typedef int32_t Whole __attribute__((vector_size(vector_bytes)));
+
+// round(x / scale) + zero, cut to the range of To; a NaN becomes 0. The limits are whole numbers,
+// so that cutting first is the same, and then adding and taking off 1.5 * 2^23 rounds to even.
+template <class To>
+Whole quantised(Vector x, Vector scale, Vector zero) {
+  constexpr float big = 12582912.0f;
+  const Vector lowest = Vector{} + float(std::numeric_limits<To>::min()) - zero;
+  const Vector highest = Vector{} + float(std::numeric_limits<To>::max()) - zero;
+  const Vector ratio = x / scale;
+  Vector level = ratio > lowest ? ratio : lowest;
+  level = level < highest ? level : highest;
+  level = (level + big) - big + zero;
+  return __builtin_convertvector(level, Whole) & (ratio == ratio);
+}
+
+// Through a few numbers of 32 bits, for compilers narrow vectors well in plain loops only.
+template <class To, bool one_scale>
+void quantise(void* dst, const void* a, const void* b, const void* c, int64_t n) {
+  constexpr int64_t few = 64;
+  auto* out = static_cast<To*>(dst);
+  auto *x = static_cast<const float*>(a), *scale = static_cast<const float*>(b),
+       *zero = static_cast<const float*>(c);
+  const Vector scale0 = Vector{} + *scale, zero0 = Vector{} + *zero;
+  const auto take = [](const float* p, int64_t count) {
+    return count < lanes ? load_some(p, count) : load_vector(p);
+  };
+  int32_t numbers[few];
+  for (; n > 0; n -= few, out += few, x += few) {
+    const int64_t count = std::min(n, few);
+    for (int64_t i = 0; i < count; i += lanes) {
+      const Vector s = one_scale ? scale0 : take(scale + i, count - i);
+      const Vector z = one_scale ? zero0 : take(zero + i, count - i);
+      const Whole y = quantised<To>(take(x + i, count - i), s, z);
+      std::memcpy(numbers + i, &y, sizeof y);
+    }
+    for (int64_t i = 0; i < count; ++i) out[i] = To(numbers[i]);
+    if (!one_scale) scale += few, zero += few;
+  }
+}
+
+inline Loop pick_quantise(DType to, bool one_scale) {
+  const auto of = [=]<class To>(To) {
+    return one_scale ? &quantise<To, true> : &quantise<To, false>;
+  };
+  switch (to) {
+    case DType::int8: return of(int8_t{});
+    case DType::uint8: return of(uint8_t{});
+    case DType::int16: return of(int16_t{});
+    case DType::uint16: return of(uint16_t{});
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+}  // namespace rlx::cpu

@@ -1,0 +1,68 @@
+"""QuantizeLinear against its text in NumPy: every integer type, limits, NaN, scales by axis."""
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import rlx
+
+# Both sides of the loop's blocks of 64 and vectors of 8, and none at all.
+COUNTS = [0, 1, 5, 8, 63, 64, 65, 1000]
+TYPES = [np.uint8, np.int8, np.uint16, np.int16, ml_dtypes.uint4, ml_dtypes.int4]
+EDGES = [np.nan, np.inf, -np.inf, 1e30, -1e30, 0.0, -0.0, 0.25, 0.75, 1.25, -0.25, -0.75]
+
+
+def quantised(x, scale, zero, dtype) -> np.ndarray:
+    """saturate(round(x / scale) + zero), ties to even; a NaN gives 0."""
+    info = ml_dtypes.iinfo(dtype)
+    with np.errstate(all="ignore"):
+        levels = np.rint(x / scale).astype(np.float64) + np.asarray(zero).astype(np.float64)
+    return np.nan_to_num(np.clip(levels, int(info.min), int(info.max)), nan=0).astype(dtype)
+
+
+def run(x, scale, zero, axis=None):
+    given = {"x": x, "scale": scale} | ({} if zero is None else {"zero": zero})
+    node = helper.make_node("QuantizeLinear", list(given), ["y"],
+                            **({} if axis is None else {"axis": axis}))
+    of = helper.np_dtype_to_tensor_dtype
+    inputs = [helper.make_tensor_value_info(name, of(v.dtype), v.shape)
+              for name, v in given.items()]
+    type = TensorProto.UINT8 if zero is None else of(zero.dtype)
+    graph = helper.make_graph([node], "g", inputs,
+                              [helper.make_tensor_value_info("y", type, x.shape)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    onnx.checker.check_model(model)
+    return rlx.load(model, device="cpu").run(given)["y"]
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: np.dtype(t).name)
+def test_one_scale(dtype):
+    rng = np.random.default_rng(0)
+    info = ml_dtypes.iinfo(dtype)
+    for count in COUNTS:
+        x = (rng.normal(0, 0.3, count) * int(info.max)).astype(np.float32)
+        x[:len(EDGES)] = EDGES[:count]
+        for zero in (int(info.min), 3, int(info.max)):
+            scale, zero = np.float32(0.5), np.array(zero, dtype)
+            found = run(x, np.array(scale), zero)
+            np.testing.assert_array_equal(found, quantised(x, scale, zero, dtype), str(count))
+
+
+@pytest.mark.parametrize("shape, axis", [((3, 70), 0), ((70, 3), 1), ((5, 129), 1), ((2, 9, 8), 1)])
+def test_a_scale_for_each(shape, axis):
+    rng = np.random.default_rng(1)
+    x = rng.normal(0, 40, shape).astype(np.float32)
+    scale = rng.uniform(0.1, 3, shape[axis]).astype(np.float32)
+    zero = rng.integers(-128, 128, shape[axis]).astype(np.int8)
+    spread = [-1 if a == axis else 1 for a in range(len(shape))]
+    expected = quantised(x, scale.reshape(spread), zero.reshape(spread), np.int8)
+    np.testing.assert_array_equal(run(x, scale, zero, axis), expected)
+
+
+def test_without_a_zero_point():
+    x = np.array([*EDGES, 254.5, 255.5, 300], np.float32)
+    scale = np.float32(1)
+    np.testing.assert_array_equal(run(x, np.array(scale), None),
+                                  quantised(x, scale, 0, np.uint8))
