@@ -26,106 +26,208 @@ constexpr Depth depths[] = {{16, 0.64}, {8, 0.79}};
 constexpr double extra_time = 1.3;  // of a further step, which reads B for one vector at a time
 constexpr int64_t extra_of_16 = 4;
 
+// B, [k, n], and what is taken off its numbers.
 struct Source {
   const int8_t* b;
   int64_t row_step, col_step, k, n;
   bool is_signed;
   int shift;
+};
 
-  int number(int64_t row, int64_t col) const {
-    const int8_t byte = b[row * row_step + col * col_step];
-    return is_signed ? int{byte} : int{uint8_t(byte)};
+// f(T{}) for the type of the numbers.
+template <class F>
+auto with_type(const Source& source, F f) {
+  return source.is_signed ? f(int8_t{}) : f(uint8_t{});
+}
+
+// Rows of a vector's columns, less the shift.
+typedef int16_t Row __attribute__((vector_size(lanes * sizeof(int16_t))));
+using Step = Row[deepest];
+
+template <class T>
+void read_rows(const T* from, const Source& source, int64_t rows, int64_t cols, Step& step) {
+  if (cols == lanes && source.col_step == 1) {
+    for (int64_t i = 0; i < rows; ++i, from += source.row_step) {
+      for (int64_t j = 0; j < lanes; ++j) step[i][j] = int16_t(from[j] - source.shift);
+    }
+    return;
+  }
+  std::memset(step, 0, sizeof(step));
+  for (int64_t j = 0; j < cols; ++j, from += source.col_step) {
+    for (int64_t i = 0; i < rows; ++i) {
+      step[i][j] = int16_t(from[i * source.row_step] - source.shift);
+    }
+  }
+}
+
+void read_step(const Source& source, int64_t row, int64_t depth, int64_t col, Step& step) {
+  const int64_t rows = std::min(depth, source.k - row), cols = std::min(lanes, source.n - col);
+  if (rows < depth) std::memset(step, 0, sizeof(step));
+  with_type(source, [&]<class T>(T) {
+    const auto* from = reinterpret_cast<const T*>(source.b);
+    read_rows(from + row * source.row_step + col * source.col_step, source, rows, cols, step);
+  });
+}
+
+// What meets in the 16-bit sums of each column. Of each four rows the first two meet in one sum,
+// the others in another.
+struct Load {
+  Row plus[2] = {}, minus[2] = {}, most = {};
+
+  void add(const Step& step, int64_t first, int64_t end) {
+    for (int64_t row = first; row < end; ++row) {
+      const Row value = step[row], up = value > 0;
+      plus[row / 2 % 2] += value & up;
+      minus[row / 2 % 2] -= value & ~up;
+      most = value > most ? value : most;
+    }
+  }
+  bool fits() const {
+    const Row over = (plus[0] > budget) | (plus[1] > budget) | (minus[0] > budget) |
+                     (minus[1] > budget) | (most > 127);
+    uint64_t words[2];
+    static_assert(sizeof(words) == sizeof(over));
+    std::memcpy(words, &over, sizeof(words));
+    return (words[0] | words[1]) == 0;
   }
 };
 
-// Rows of a vector's columns, less the shift.
-using Step = int16_t[deepest][lanes];
+bool fits(const Step& step, int64_t first, int64_t end) {
+  Load load;
+  load.add(step, first, end);
+  return load.fits();
+}
 
-void read_step(const Source& source, int64_t row, int64_t depth, int64_t col, Step& step) {
-  std::memset(step, 0, sizeof(step));
-  const int64_t rows = std::min(depth, source.k - row), cols = std::min(lanes, source.n - col);
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < cols; ++j) {
-      step[i][j] = int16_t(source.number(row + i, col + j) - source.shift);
+// Writes rows [first, end) of a step that fits, runs of four so many bytes apart.
+void copy_step(const Step& step, int64_t first, int64_t end, int64_t run_bytes, int8_t* to) {
+  for (int64_t row = first; row < end; row += 4, to += run_bytes) {
+    for (int64_t j = 0; j < lanes; ++j) {
+      for (int64_t i = 0; i < 4; ++i) to[j * 4 + i] = int8_t(step[row + i][j]);
     }
   }
 }
 
-// Of each four rows of a column the first two meet in one sum, the others in another.
-bool fits(const Step& step, int64_t depth) {
-  int16_t most = 0;
-  for (int64_t first : {0, 2}) {
-    int16_t plus[lanes] = {}, minus[lanes] = {};
-    for (int64_t row = first; row < depth; row += row % 2 ? 3 : 1) {
-      for (int64_t j = 0; j < lanes; ++j) {
-        const int16_t value = step[row][j];
-        plus[j] = int16_t(plus[j] + std::max<int16_t>(value, 0));
-        minus[j] = int16_t(minus[j] - std::min<int16_t>(value, 0));
-        most = std::max(most, int16_t(value + 1));  // 128 is no signed byte
-      }
-    }
-    for (int64_t j = 0; j < lanes; ++j) most = std::max({most, plus[j], minus[j]});
-  }
-  return most <= budget;
-}
-
-// Writes what the sums can bear of a step, runs so many bytes apart, and takes it off.
-void write_step(Step& step, int64_t depth, int64_t run_bytes, int8_t* to) {
+// Writes what the sums can bear of them and takes it off.
+void write_part(Step& step, int64_t first, int64_t end, int64_t run_bytes, int8_t* to) {
+  Step part = {};
   for (int64_t j = 0; j < lanes; ++j) {
     int plus[2] = {budget, budget}, minus[2] = {budget, budget};
-    for (int64_t row = 0; row < depth; ++row) {
+    for (int64_t row = first; row < end; ++row) {
       int &up = plus[row / 2 % 2], &down = minus[row / 2 % 2];
       const int value = std::clamp<int>(step[row][j], -down, std::min(up, 127));
       up -= std::max(value, 0);
       down += std::min(value, 0);
+      part[row][j] = int16_t(value);
       step[row][j] = int16_t(step[row][j] - value);
-      to[row / 4 * run_bytes + j * 4 + row % 4] = int8_t(value);
     }
   }
+  copy_step(part, first, end, run_bytes, to);
 }
 
-// Packs a vector's columns: its part of the steps at `to`, and the further ones, of which there
-// may be `most`. Returns how many there are; with `to` null it only counts them.
-int64_t pack_vector(const Source& source, const S8PanelsLayout& layout, int64_t col, int8_t* to,
-                    int8_t* extra, int32_t* extra_rows, int64_t most) {
-  int8_t unused[deepest * width];
+// The further steps that rows of a step need which do not fit.
+int64_t count_parts(const Step& step, int64_t first, int64_t end) {
+  int8_t unused[deepest * lanes];
+  Step left;
+  std::memcpy(left, step, sizeof(left));
   int64_t count = 0;
-  for (int64_t s = 0; s < layout.steps && count <= most; ++s) {
+  do {
+    write_part(left, first, end, 4 * lanes, unused);
+    ++count;
+  } while (!fits(left, first, end));
+  return count;
+}
+
+// Further steps of a vector's columns at each depth; counted until they are more than `most`.
+struct Extra {
+  int64_t count[std::size(depths)] = {};
+};
+
+Extra count_vector(const Source& source, int64_t col, const Extra& most) {
+  Extra extra;
+  for (int64_t row = 0; row < source.k; row += deepest) {
+    bool enough = true;
     Step step;
-    read_step(source, s * layout.depth, layout.depth, col, step);
-    bool whole = fits(step, layout.depth);
-    if (to) write_step(step, layout.depth, 4 * width, to + s * layout.depth * width);
-    else if (!whole) write_step(step, layout.depth, 4 * width, unused);
-    while (!whole) {
-      whole = fits(step, layout.depth);
-      write_step(step, layout.depth, 4 * lanes,
-                 to ? extra + count * layout.extra_bytes() : unused);
-      if (to) extra_rows[count] = int32_t(s * layout.depth);
-      ++count;
+    read_step(source, row, deepest, col, step);
+    for (size_t d = 0; d < std::size(depths); ++d) {
+      if (extra.count[d] > most.count[d]) continue;
+      enough = false;
+      for (int64_t first = 0; first < deepest; first += depths[d].rows) {
+        const int64_t end = first + depths[d].rows;
+        if (!fits(step, first, end)) extra.count[d] += count_parts(step, first, end);
+      }
+    }
+    if (enough) break;
+  }
+  return extra;
+}
+
+// Packs a vector's columns: its part of the steps at `to`, the further ones, the columns' sums.
+void pack_vector(const Source& source, const S8PanelsLayout& layout, int64_t col, int8_t* to,
+                 int8_t* extra, int32_t* extra_rows, int32_t* sums) {
+  const int64_t depth = layout.depth;
+  for (int64_t s = 0; s < layout.steps; ++s, to += depth * width) {
+    Step step;
+    read_step(source, s * depth, depth, col, step);
+    for (int64_t row = 0; row < depth; ++row) {
+      for (int64_t j = 0; j < lanes; ++j) sums[j] += step[row][j];
+    }
+    if (fits(step, 0, depth)) {
+      copy_step(step, 0, depth, 4 * width, to);
+      continue;
+    }
+    write_part(step, 0, depth, 4 * width, to);
+    for (bool whole = false; !whole; extra += layout.extra_bytes()) {
+      whole = fits(step, 0, depth);
+      write_part(step, 0, depth, 4 * lanes, extra);
+      *extra_rows++ = int32_t(s * depth);
     }
   }
-  return count;
 }
 
 int64_t panels_at_once(int64_t k) { return 65536 / (k * width + 1) + 1; }
 
-// Counts the further steps of each panel; false once there are more than is worth it.
-bool count_extra(const Source& source, const S8PanelsLayout& layout, std::vector<S8Panel>& table,
-                 int64_t& total, int threads) {
-  const int64_t most = layout.panels * vectors * layout.steps * extra_of_16 / 16;
-  std::atomic<int64_t> found = 0;
-  parallel_for(threads, layout.panels, panels_at_once(source.k), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      for (int64_t v = 0; v < vectors && found <= most; ++v) {
-        const int64_t count = pack_vector(source, layout, p * width + v * lanes, nullptr, nullptr,
-                                          nullptr, most);
-        table[size_t(p)].extra[v] = int32_t(count);
-        found += count;
-      }
+Extra most_worth(int64_t k, int64_t n) {
+  Extra most;
+  for (size_t d = 0; d < std::size(depths); ++d) {
+    const S8PanelsLayout layout(depths[d].rows, k, n);
+    most.count[d] = layout.panels * vectors * layout.steps * extra_of_16 / 16;
+  }
+  return most;
+}
+
+// The further steps of every vector, and how many there are of all.
+std::vector<Extra> count_extra(const Source& source, Extra& total, int threads) {
+  const Extra most = most_worth(source.k, source.n);
+  const int64_t panels = S8PanelsLayout(deepest, source.k, source.n).panels;
+  std::vector<Extra> each(size_t(panels * vectors));
+  std::atomic<int64_t> found[std::size(depths)] = {};
+  parallel_for(threads, panels, panels_at_once(source.k), [&](int64_t begin, int64_t end) {
+    for (int64_t v = begin * vectors; v < end * vectors; ++v) {
+      Extra left = most;
+      for (size_t d = 0; d < std::size(depths); ++d) left.count[d] -= found[d];
+      each[size_t(v)] = count_vector(source, v * lanes, left);
+      for (size_t d = 0; d < std::size(depths); ++d) found[d] += each[size_t(v)].count[d];
     }
   });
-  total = found;
-  return found <= most;
+  for (size_t d = 0; d < std::size(depths); ++d) total.count[d] = found[d];
+  return each;
+}
+
+// The depth that takes least time, or none where the other layout does.
+const Depth* best_depth(const Source& source, const Extra& extra) {
+  const Extra most = most_worth(source.k, source.n);
+  const Depth* best = nullptr;
+  double least = 1;
+  for (size_t d = 0; d < std::size(depths); ++d) {
+    if (extra.count[d] > most.count[d]) continue;
+    const S8PanelsLayout layout(depths[d].rows, source.k, source.n);
+    const double steps = double(std::max<int64_t>(layout.panels * vectors * layout.steps, 1));
+    const double time = depths[d].time * (1 + extra_time * double(extra.count[d]) / steps);
+    if (time >= least) continue;
+    least = time;
+    best = &depths[d];
+  }
+  return best;
 }
 
 void write_panel(const Source& source, const S8PanelsLayout& layout, int64_t p,
@@ -134,51 +236,45 @@ void write_panel(const Source& source, const S8PanelsLayout& layout, int64_t p,
   int8_t* extra = to + panel.extra_at;
   auto* rows = reinterpret_cast<int32_t*>(
       extra + (panel.extra[0] + panel.extra[1]) * layout.extra_bytes());
+  auto* sums = reinterpret_cast<int32_t*>(to) + p * width;
+  std::fill_n(sums, width, 0);
   for (int64_t v = 0; v < vectors; ++v) {
     pack_vector(source, layout, p * width + v * lanes, steps + v * 4 * lanes, extra, rows,
-                panel.extra[v]);
+                sums + v * lanes);
     extra += panel.extra[v] * layout.extra_bytes();
     rows += panel.extra[v];
   }
 }
 
-void write_panels(const Source& source, const S8PanelsLayout& layout, std::vector<S8Panel>& table,
-                  int8_t* to, int threads) {
+void write_panels(const Source& source, const S8PanelsLayout& layout, size_t d,
+                  const std::vector<Extra>& extra, int8_t* to, int threads) {
+  auto* table = reinterpret_cast<S8Panel*>(to + layout.table_at());
   int64_t at = layout.rest_at();
-  for (S8Panel& panel : table) {
-    panel.extra_at = at;
+  for (int64_t p = 0; p < layout.panels; ++p) {
+    S8Panel& panel = *new (table + p) S8Panel{at};
+    for (int64_t v = 0; v < vectors; ++v) {
+      panel.extra[v] = int32_t(extra[size_t(p * vectors + v)].count[d]);
+    }
     at += layout.rest_bytes(panel.extra[0] + panel.extra[1]);
   }
-  std::copy(table.begin(), table.end(), reinterpret_cast<S8Panel*>(to + layout.table_at()));
-  auto* sums = reinterpret_cast<int32_t*>(to);
-  std::fill_n(sums, layout.panels * width, 0);
   parallel_for(threads, layout.panels, panels_at_once(source.k), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      write_panel(source, layout, p, table[size_t(p)], to);
-      const int64_t last = std::min(p * width + width, source.n);
-      for (int64_t row = 0; row < source.k; ++row) {
-        for (int64_t col = p * width; col < last; ++col) {
-          sums[col] += source.number(row, col) - source.shift;
-        }
-      }
-    }
+    for (int64_t p = begin; p < end; ++p) write_panel(source, layout, p, table[p], to);
   });
 }
 
 // Unsigned weights lie around their zero point, which is seldom 128: their mean is near it.
 int mean(const Source& source) {
+  const bool rows_inside = source.row_step == 1;  // the order of memory
+  const int64_t lines = rows_inside ? source.n : source.k;
+  const int64_t count = rows_inside ? source.k : source.n;
+  const int64_t ld = rows_inside ? source.col_step : source.row_step;
   int64_t sum = 0;
-  if (source.row_step == 1) {  // in the order of memory
-    for (int64_t col = 0; col < source.n; ++col) {
-      for (int64_t row = 0; row < source.k; ++row) sum += source.number(row, col);
-    }
-  } else {
-    for (int64_t row = 0; row < source.k; ++row) {
-      for (int64_t col = 0; col < source.n; ++col) sum += source.number(row, col);
-    }
+  for (int64_t line = 0; line < lines; ++line) {
+    const auto* from = reinterpret_cast<const uint8_t*>(source.b) + line * ld;
+    for (int64_t i = 0; i < count; ++i) sum += from[i];
   }
-  const int64_t count = std::max<int64_t>(source.k * source.n, 1);
-  return int((sum + count / 2) / count);
+  const int64_t all = std::max<int64_t>(lines * count, 1);
+  return int((sum + all / 2) / all);
 }
 
 }  // namespace
@@ -197,23 +293,13 @@ bool s8_pack_bytes(bool b_signed, const int8_t* b, int64_t ldb, bool trans, int6
                    S8Header& header, int8_t* to, int threads) {
   Source source{b, trans ? 1 : ldb, trans ? ldb : 1, k, n, b_signed, 0};
   if (!b_signed) source.shift = mean(source);
-  std::vector<S8Panel> best;
-  double least = 1;
-  for (const Depth& depth : depths) {
-    const S8PanelsLayout layout(depth.rows, k, n);
-    std::vector<S8Panel> table(size_t(layout.panels));
-    int64_t extra = 0;
-    if (!count_extra(source, layout, table, extra, threads)) continue;
-    const double steps = double(std::max<int64_t>(layout.panels * vectors * layout.steps, 1));
-    const double time = depth.time * (1 + extra_time * double(extra) / steps);
-    if (time >= least) continue;
-    least = time;
-    header.depth = int32_t(depth.rows);
-    best = std::move(table);
-  }
-  if (header.depth == 0) return false;
+  Extra total;
+  const std::vector<Extra> extra = count_extra(source, total, threads);
+  const Depth* best = best_depth(source, total);
+  if (!best) return false;
+  header.depth = int32_t(best->rows);
   header.shift = source.shift;
-  write_panels(source, S8PanelsLayout(header.depth, k, n), best, to, threads);
+  write_panels(source, S8PanelsLayout(best->rows, k, n), size_t(best - depths), extra, to, threads);
   return true;
 }
 
