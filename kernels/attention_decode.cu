@@ -9,7 +9,6 @@
 namespace {
 
 using S = RLX_T;
-using rlx::params::Attention;
 using namespace rlx::rows;
 constexpr int each = RLX_ROWS;    // of a warp
 constexpr int chunk = RLX_CHUNK;  // columns that are aligned together

@@ -11,7 +11,6 @@
 namespace {
 
 using S = RLX_T;
-using rlx::params::Attention;
 using namespace rlx::rows;
 constexpr int each = 8;                            // rows of a warp
 constexpr int steps = RLX_DEPTH / 32;              // of a key, 32 columns

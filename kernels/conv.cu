@@ -9,12 +9,7 @@ using X = RLX_X;
 using W = RLX_W;
 using T = RLX_ACCUMULATE;
 using rlx::params::Conv;
-#if RLX_WIDE
-using Coord = long long;
-#else
-using Coord = int;
-#endif
-using Window = rlx::Window<Coord, RLX_TRANSPOSED>;
+using Window = rlx::Window<RLX_WIDE, RLX_TRANSPOSED>;
 using Count = Window::Count;
 
 RLX_FN T value_of(const X* x, T zero) {

@@ -10,12 +10,7 @@ namespace {
 using S = RLX_T;
 using Index = unsigned long long;
 using rlx::params::ConvTiles;
-#if RLX_WIDE
-using Coord = long long;
-#else
-using Coord = int;
-#endif
-using Window = rlx::Window<Coord, RLX_TRANSPOSED>;
+using Window = rlx::Window<RLX_WIDE, RLX_TRANSPOSED>;
 using Count = Window::Count;
 
 // Channels last, rows are pixels and columns are channels; channels first, the other way round:

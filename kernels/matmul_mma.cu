@@ -52,7 +52,7 @@ RLX_FN void multiply(const TileProduct& p, const rlx::OperandPlace<S>& a_place,
 }
 
 RLX_FN void write(const TileProduct& p, const Place& at, const float* results) {
-  const int runs = p.tile_n / vector, pitch = p.tile_n + 8;
+  const int runs = p.tile_n / vector, pitch = p.tile_n + rlx::params::result_pad;
 #pragma unroll 1
   for (int i = int(threadIdx.x); i < p.tile_m * runs; i += rlx::params::tile_threads) {
     const int r = i / runs, c = i % runs * vector;
@@ -74,6 +74,7 @@ RLX_FN void product(const TileProduct& p, unsigned char* shared) {
                                         a_along_k ? p.a_row : p.a_column, p.m - at.m, depth};
   const rlx::OperandPlace<S> b_place = {b + (at.n * p.b_column + part.k * p.b_row),
                                         b_along_k ? p.b_column : p.b_row, p.n - at.n, depth};
+  static_assert(rlx::params::tile_form_count == 4);
   if (p.form == 0) multiply<0>(p, a_place, b_place, shared);
   else if (p.form == 1) multiply<1>(p, a_place, b_place, shared);
   else if (p.form == 2) multiply<2>(p, a_place, b_place, shared);

@@ -38,6 +38,7 @@ struct Borrowed {
   std::vector<int64_t> shape;        // of a device array
   std::unique_ptr<RunValue> value;   // of a sequence or an optional
   Input input;
+  bool read_only = false;            // a device array that its producer does not let be written
 };
 void borrow_tensor(PyObject* object, DType expected, const char* name, StringTable* strings,
                    Borrowed& into);

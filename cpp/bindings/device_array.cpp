@@ -39,11 +39,7 @@ void order(const DeviceArray& array, const py::object& stream) {
   if (wanted < 0) return;  // -1: the consumer takes care
   auto* consumer = reinterpret_cast<void*>(wanted == 0 ? legacy_stream : uintptr_t(wanted));
   if (consumer == array.stream) return;
-  cuda::Driver& driver = *cuda::open_gpu(array.ordinal)->driver;
-  const cuda::Event event = driver.make_event(false);
-  driver.record(event, static_cast<cuda::Stream>(array.stream));
-  driver.wait(static_cast<cuda::Stream>(consumer), event);
-  driver.free(event);
+  order_streams(*cuda::open_gpu(array.ordinal)->driver, array.stream, consumer);
 }
 
 py::capsule to_dlpack(const std::shared_ptr<DeviceArray>& array, const py::object& stream,
@@ -82,6 +78,18 @@ py::object to_numpy(const DeviceArray& array) {
 }
 
 }  // namespace
+
+void order_streams(cuda::Driver& driver, void* producer, void* consumer) {
+  const cuda::Event event = driver.make_event(false);
+  try {
+    driver.record(event, static_cast<cuda::Stream>(producer));
+    driver.wait(static_cast<cuda::Stream>(consumer), event);
+  } catch (const Error&) {
+    driver.free(event);
+    throw;
+  }
+  driver.free(event);
+}
 
 void* DeviceSink::tensor(size_t output, DType dtype, std::span<const int64_t> shape) {
   auto array = std::make_shared<DeviceArray>();

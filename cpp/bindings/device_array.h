@@ -3,6 +3,7 @@
 
 #include "bindings/arrays.h"
 #include "bindings/executable.h"
+#include "cuda/driver.h"
 
 namespace rlx::bindings {
 
@@ -18,6 +19,9 @@ struct DeviceArray {
 
 // CUDA's name for the legacy default stream, on which PyTorch works unless told otherwise.
 constexpr uintptr_t legacy_stream = 1;
+
+// Makes `consumer` wait for what has been put on `producer`.
+void order_streams(cuda::Driver& driver, void* producer, void* consumer);
 
 // Borrows an object that says it lies on GPU `ordinal`; false when it does not lie on a GPU.
 // Its producer makes `stream` wait for the contents.

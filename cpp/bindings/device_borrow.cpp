@@ -2,6 +2,7 @@
 #include "bindings/device_array.h"
 #include "bindings/dlpack.h"
 #include "core/error.h"
+#include "cuda/api/driver.h"
 
 namespace rlx::bindings {
 namespace {
@@ -61,7 +62,20 @@ bool by_dlpack(PyObject* object, const char* name, int ordinal, void* stream, Bo
   return true;
 }
 
-bool by_interface(PyObject* object, const char* name, Borrowed& into) {
+// Version 3's "stream": the one that makes the contents, or None where they are there.
+void await_contents(const py::dict& d, const char* name, int ordinal, void* stream) {
+  if (!d.contains("stream") || d["stream"].is_none()) return;
+  const py::object given = d["stream"];
+  const bool counts = PyLong_Check(given.ptr()) && given.attr("__ge__")(1).cast<bool>();
+  if (!counts) {
+    throw refusal(name, "its __cuda_array_interface__ names no stream")
+        .expected_got("None, 1, 2 or a stream's handle", std::string(py::repr(given)));
+  }
+  auto* const producer = reinterpret_cast<void*>(given.cast<uintptr_t>());
+  if (producer != stream) order_streams(*cuda::api::open_driver(ordinal), producer, stream);
+}
+
+bool by_interface(PyObject* object, const char* name, int ordinal, void* stream, Borrowed& into) {
   const py::object found = attribute(object, "__cuda_array_interface__");
   if (!found || !py::isinstance<py::dict>(found)) return false;
   const auto d = py::reinterpret_borrow<py::dict>(found);
@@ -79,7 +93,15 @@ bool by_interface(PyObject* object, const char* name, Borrowed& into) {
     }
     check_dense(name, into.shape, strides.data());
   }
-  const auto address = py::tuple(d["data"])[0].cast<uintptr_t>();
+  const py::tuple data(d["data"]);
+  const auto address = data[0].cast<uintptr_t>();
+  if (address) {
+    const int found = cuda::api::open_driver(ordinal)->ordinal_of(
+        reinterpret_cast<const void*>(address));
+    if (found >= 0) check_ordinal(name, found, ordinal);
+  }
+  await_contents(d, name, ordinal, stream);
+  into.read_only = data[1].cast<bool>();
   into.keeper = py::reinterpret_borrow<py::object>(object);
   into.input = {dtype, into.shape, reinterpret_cast<const void*>(address), nullptr, true, true};
   return true;
@@ -97,7 +119,8 @@ bool borrow_device_tensor(PyObject* object, const char* name, int ordinal, void*
     into.input = {array.dtype, array.shape, array.memory.get(), nullptr, true, true};
     return true;
   }
-  return by_dlpack(object, name, ordinal, stream, into) || by_interface(object, name, into);
+  return by_dlpack(object, name, ordinal, stream, into) ||
+         by_interface(object, name, ordinal, stream, into);
 }
 
 }  // namespace rlx::bindings

@@ -48,6 +48,11 @@ void LaunchOperands::add_array(const py::tuple& given) {
                              Py_TYPE(object.ptr())->tp_name);
   }
   check_type(borrowed.input.dtype, given[2].cast<std::vector<DType>>(), name);
+  if (borrowed.read_only && given[3].cast<bool>()) {
+    Error error(ErrorKind::input, "'" + name + "' is read-only, and the kernel may write it");
+    error.remedy = "a copy, or a parameter of the kernel that points to const";
+    throw error;
+  }
   values.push_back(&pointers_.emplace_back(borrowed.input.data));
   owners.push_back(keep_alive(borrowed.keeper));
   owners.push_back(keep_alive(object));

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/fork.h"
 #include "cuda/api/loader.h"
 #include "cuda/device.h"
 #include "cuda/libs/blas_lt.h"
 #include "cuda/libs/libraries.h"
+#include "cuda/of_process.h"
 #include "cuda/select/region_program.h"
 
 namespace rlx::cuda {
@@ -19,21 +19,25 @@ namespace {
 // Fewer have enough to do.
 constexpr unsigned spare_cores = 4;
 
-const uint64_t loaded_at = fork_generation();
-
-std::mutex mutex;
-auto& threads = *new std::vector<std::thread>;
-std::set<std::pair<int, bool>> begun;  // ordinals of GPUs, and whether cuDNN
+struct Beginners {
+  std::mutex mutex;
+  std::vector<std::thread> threads;
+  std::set<std::pair<int, bool>> begun;  // ordinals of GPUs, and whether cuDNN
+  bool ended = false;                    // no more may begin
+};
 
 bool is_first(int ordinal, bool convolves) {
-  const std::lock_guard lock(mutex);
-  return begun.emplace(ordinal, convolves).second;
+  auto& beginners = of_process<Beginners>();
+  const std::lock_guard lock(beginners.mutex);
+  return beginners.begun.emplace(ordinal, convolves).second;
 }
 
 template <class Work>
 void begin(Work work) {
-  const std::lock_guard lock(mutex);
-  threads.emplace_back([work] {
+  auto& beginners = of_process<Beginners>();
+  const std::lock_guard lock(beginners.mutex);
+  if (beginners.ended) return;
+  beginners.threads.emplace_back([work] {
     try {
       work();
     } catch (const std::exception&) {
@@ -43,15 +47,14 @@ void begin(Work work) {
 }
 
 void join_beginners() {
-  while (true) {
-    std::vector<std::thread> ending;
-    {
-      const std::lock_guard lock(mutex);
-      ending.swap(threads);
-    }
-    if (ending.empty()) return;
-    for (std::thread& thread : ending) thread.join();
+  auto& beginners = of_process<Beginners>();
+  std::vector<std::thread> ending;
+  {
+    const std::lock_guard lock(beginners.mutex);
+    beginners.ended = true;
+    ending.swap(beginners.threads);
   }
+  for (std::thread& thread : ending) thread.join();
 }
 
 }  // namespace
@@ -80,7 +83,6 @@ void begin_dnn(int ordinal) {
 }
 
 void rest_gpus() {
-  if (fork_generation() != loaded_at) return;  // a child has none of the threads
   join_beginners();
   rest_compilers();
   Weights::rest();

@@ -10,11 +10,13 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
 #include "cuda/api/nvrtc.h"
 #include "cuda/cache.h"
 #include "cuda/kernel_key.h"
+#include "cuda/of_process.h"
 
 namespace rlx::cuda {
 namespace {
@@ -89,37 +91,45 @@ class JitImpl;
 
 class CompiledKernel final : public Kernel {
  public:
-  CompiledKernel(JitImpl& jit, KernelSpec spec) : jit_(jit), spec_(std::move(spec)) {}
+  CompiledKernel(JitImpl& jit, KernelSpec spec) : spec(std::move(spec)), jit_(jit) {}
   ~CompiledKernel() override;
 
   Driver& driver() const override;
-  const std::string& entry() const override { return spec_.entry; }
+  const std::string& entry() const override { return spec.entry; }
   Function function() const override;
   bool ready() const override { return loaded_; }
   // What fails is told to whoever asks for the function.
   void load() const noexcept;
 
+  const KernelSpec spec;
   std::shared_future<Image> future_;
 
  private:
   JitImpl& jit_;
-  const KernelSpec spec_;
   mutable std::mutex mutex_;
   mutable Module module_ = nullptr;
   mutable std::atomic<Function> function_{nullptr};
   mutable std::atomic<bool> loaded_{false};
 };
 
-// Never destroyed: a thread of ours may still leave it when the process ends.
 struct Compilers {
   std::mutex mutex;
   std::set<JitImpl*> all;
+  bool ended = false;
 };
 
-Compilers& compilers() {
-  static auto& made = *new Compilers;
-  return made;
-}
+Compilers& compilers() { return of_process<Compilers>(); }
+
+// A kernel that nobody has begun to compile.
+struct Task {
+  std::shared_ptr<CompiledKernel> kernel;
+  std::promise<Image> image;
+
+  void drop() {
+    image.set_exception(std::make_exception_ptr(
+        Error(ErrorKind::device, "no kernel is compiled any more: the process is ending")));
+  }
+};
 
 class JitImpl final : public NvrtcJit {
  public:
@@ -129,6 +139,7 @@ class JitImpl final : public NvrtcJit {
     api::Nvrtc::get();
     const std::lock_guard lock(compilers().mutex);
     compilers().all.insert(this);
+    ended_ = compilers().ended;
   }
   ~JitImpl() override {
     {
@@ -137,9 +148,12 @@ class JitImpl final : public NvrtcJit {
     }
     rest();
   }
+  // Compiles nothing any more; returns when no thread of its own is left.
   void rest() {
+    if (fork_generation() != born_) return;  // a child has none of them
     std::unique_lock lock(mutex_);
-    tasks_.clear();
+    ended_ = true;
+    for (Task& task : std::exchange(tasks_, {})) task.drop();
     idle_.wait(lock, [&] { return workers_ == 0; });
   }
 
@@ -165,8 +179,10 @@ class JitImpl final : public NvrtcJit {
   const unsigned most_;
   mutable std::mutex mutex_;
   std::condition_variable idle_;
-  std::deque<std::function<void()>> tasks_;
+  const uint64_t born_ = fork_generation();
+  std::deque<Task> tasks_;
   unsigned workers_ = 0;
+  bool ended_ = false;
   std::map<Key, std::shared_ptr<CompiledKernel>> kernels_;
   JitStatistics statistics_;
 };
@@ -178,13 +194,13 @@ KernelPtr JitImpl::get(const KernelSpec& spec) {
   auto& kernel = kernels_[Key{spec.file, spec.entry, spec.defines, std::move(generated)}];
   if (kernel) return kernel;
   kernel = std::make_shared<CompiledKernel>(*this, spec);
-  auto task = std::make_shared<std::packaged_task<Image()>>([this, spec] { return compile(spec); });
-  kernel->future_ = task->get_future().share();
-  // Loaded here too: the first run then waits for no module, and a recording meets none.
-  tasks_.push_back([task, kernel] {
-    (*task)();
-    kernel->load();
-  });
+  Task task{kernel, {}};
+  kernel->future_ = task.image.get_future().share();
+  if (ended_) {
+    task.drop();
+    return kernel;
+  }
+  tasks_.push_back(std::move(task));
   if (workers_ < most_) {
     ++workers_;
     std::thread([this] { work(); }).detach();
@@ -195,10 +211,18 @@ KernelPtr JitImpl::get(const KernelSpec& spec) {
 void JitImpl::work() {
   std::unique_lock lock(mutex_);
   while (!tasks_.empty()) {
-    const auto task = std::move(tasks_.front());
-    tasks_.pop_front();
-    lock.unlock();
-    task();
+    {
+      Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      try {
+        task.image.set_value(compile(task.kernel->spec));
+      } catch (...) {
+        task.image.set_exception(std::current_exception());
+      }
+      // Loaded here too: the first run then waits for no module, and a recording meets none.
+      task.kernel->load();
+    }
     lock.lock();
   }
   if (--workers_ == 0) idle_.notify_all();
@@ -226,7 +250,7 @@ Function CompiledKernel::function() const {
   const Image& image = future_.get();
   const auto begin = Clock::now();
   module_ = jit_.driver->load(image.bytes);
-  function_ = jit_.driver->function(module_, spec_.entry);
+  function_ = jit_.driver->function(module_, spec.entry);
   jit_.count_load(seconds_since(begin));
   return function_;
 }
@@ -248,6 +272,7 @@ std::unique_ptr<NvrtcJit> make_jit(std::shared_ptr<Driver> driver,
 
 void rest_compilers() {
   const std::lock_guard lock(compilers().mutex);
+  compilers().ended = true;
   for (JitImpl* jit : compilers().all) jit->rest();
 }
 

@@ -22,7 +22,8 @@ class NvrtcJit : public Jit {
 std::unique_ptr<NvrtcJit> make_jit(std::shared_ptr<Driver> driver,
                                    std::optional<std::string> folder = std::nullopt);
 
-// Before the process ends: drops what none of the compilers has begun, and waits for the rest.
+// Before the process ends: drops what none of the compilers has begun, and waits for the rest. Who
+// asks for a kernel that was dropped, or for another one later, gets Error(device).
 void rest_compilers();
 
 // The image of a kernel for a device of `capability`, from disk or compiled; no GPU is needed.

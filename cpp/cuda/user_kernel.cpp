@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "cuda/api/types.h"
+#include "cuda/of_process.h"
 
 namespace rlx::cuda {
 namespace {
@@ -15,34 +16,47 @@ constexpr uint32_t most_x = (uint32_t{1} << 31) - 1;
 constexpr size_t most_modules = 256;
 
 struct Loaded {
-  std::weak_ptr<const Driver> driver;
+  std::mutex mutex;  // of one program: others are loaded meanwhile
   std::shared_ptr<void> module;
+
+  bool idle() {
+    const std::unique_lock lock(mutex, std::try_to_lock);
+    return lock && module.use_count() <= 1;
+  }
 };
 
-// The modules of each GPU, by their programs; those that nobody uses stay while they are few.
+// The modules of each GPU, by their programs; those that nobody uses stay while they are few, and
+// no longer than their driver.
 struct Modules {
+  using Programs = std::map<Digest, std::shared_ptr<Loaded>>;
   std::mutex mutex;
-  std::map<std::pair<int, Digest>, Loaded> loaded;
-};
+  std::map<std::weak_ptr<api::GpuDriver>, Programs, std::owner_less<>> loaded;
 
-// Never destroyed, as the driver may be gone when the process ends.
-Modules& modules() {
-  static auto& made = *new Modules;
-  return made;
-}
+  std::shared_ptr<Loaded> find(const UserProgram& program,
+                               const std::shared_ptr<api::GpuDriver>& driver) {
+    const std::lock_guard lock(mutex);
+    std::erase_if(loaded, [](const auto& of_driver) { return of_driver.first.expired(); });
+    Programs& programs = loaded[driver];
+    if (programs.size() >= most_modules) {
+      std::erase_if(programs, [](const auto& p) { return p.second->idle(); });
+    }
+    auto& found = programs[program.key];
+    if (!found) found = std::make_shared<Loaded>();
+    return found;
+  }
+};
 
 std::shared_ptr<void> module_of(const UserProgram& program,
                                 const std::shared_ptr<api::GpuDriver>& driver) {
-  const std::lock_guard lock(modules().mutex);
-  if (modules().loaded.size() >= most_modules) {
-    std::erase_if(modules().loaded, [](const auto& m) { return m.second.module.use_count() <= 1; });
-  }
-  Loaded& known = modules().loaded[{driver->info().ordinal, program.key}];
-  if (known.module && known.driver.lock() == driver) return known.module;
+  const std::shared_ptr<Loaded> known = of_process<Modules>().find(program, driver);
+  const std::lock_guard lock(known->mutex);
+  if (known->module) return known->module;
   const Module module = driver->load(program.cubin.empty() ? program.ptx : program.cubin);
-  known.driver = driver;
-  known.module = {module, [driver](void* m) { driver->unload(static_cast<Module>(m)); }};
-  return known.module;
+  // Who uses a module keeps its driver.
+  known->module = {module, [weak = std::weak_ptr(driver)](void* m) {
+    if (const auto alive = weak.lock()) alive->unload(static_cast<Module>(m));
+  }};
+  return known->module;
 }
 
 struct Flights {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "cuda/of_process.h"
 
 namespace rlx::cuda {
 namespace {
@@ -16,17 +17,15 @@ namespace {
 // The driver pins 2 MiB in a millisecond, one thread at a time.
 constexpr size_t staging_bytes = size_t{1} << 20;
 
-// Never destroyed: a thread may outlive the Weights that it worked for.
+// A thread may outlive the Weights that it worked for.
 struct Threads {
   std::mutex mutex;
   std::condition_variable none;
   int count = 0;
+  bool ended = false;
 };
 
-Threads& threads() {
-  static auto& made = *new Threads;
-  return made;
-}
+Threads& threads() { return of_process<Threads>(); }
 
 }  // namespace
 
@@ -108,6 +107,7 @@ Weights::~Weights() {
 
 void Weights::rest() {
   std::unique_lock lock(threads().mutex);
+  threads().ended = true;
   threads().none.wait(lock, [] { return threads().count == 0; });
 }
 
@@ -126,7 +126,12 @@ std::shared_ptr<const void> Weights::make(const void* user, const Constant& cons
   auto copy = std::make_shared<Copy>(Copy{.memory = pool_->get(bytes), .owner = constant.owner,
                                           .users = {user}});
   held = copy;
-  if (bytes) add({copy, bytes, constant.data, std::move(fill)});
+  if (bytes && !add({copy, bytes, constant.data, std::move(fill)})) {
+    copy->failure = std::make_exception_ptr(
+        Error(ErrorKind::device, "no weight is copied any more: the process is ending"));
+    failed_.push_back(copy);
+    any_failed_ = true;
+  }
   return address(copy);
 }
 
@@ -200,21 +205,24 @@ void Weights::replace(const Constant& constant, const Constant& now) {
   }
 }
 
-void Weights::add(Task task) {
+bool Weights::add(Task task) {
   const std::lock_guard lock(tasks_mutex_);
-  ++pending_;
-  tasks_.push_back(std::move(task));
-  if (workers_ == most_) return;
-  ++workers_;
+  const bool more = workers_ < most_;
   {
     const std::lock_guard count(threads().mutex);
-    ++threads().count;
+    if (threads().ended) return false;
+    threads().count += more;
   }
+  ++pending_;
+  tasks_.push_back(std::move(task));
+  if (!more) return true;
+  ++workers_;
   std::thread([this] {
     work();
     const std::lock_guard count(threads().mutex);
     if (--threads().count == 0) threads().none.notify_all();
   }).detach();
+  return true;
 }
 
 // Copies are waited for when nothing is left to begin, so that packing goes on beside them. Until

@@ -44,7 +44,8 @@ class Weights {
   void settle(const void* user);
   // The Session is gone.
   void leave(const void* user);
-  // Returns when no thread of any of them is left; the caller must not hold Python's lock.
+  // Before the process ends: returns when no thread of any of them is left, and lets none begin any
+  // more. The caller must not hold Python's lock.
   static void rest();
   // In either direction; done when it returns.
   void copy(void* to, const void* from, size_t bytes);
@@ -81,7 +82,8 @@ class Weights {
   }
   // Null where there is none, or one that failed.
   static std::shared_ptr<Copy> usable(const std::weak_ptr<Copy>& held);
-  void add(Task task);
+  // False when the process is ending.
+  bool add(Task task);
   void work();
   void fail(std::span<const Task> tasks, const std::exception_ptr& failure);
   void finish(size_t tasks);

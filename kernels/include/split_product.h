@@ -2,6 +2,7 @@
 // order by a second launch, through the Region behind the product.
 #pragma once
 
+#include "generated/out.h"
 #include "kernels/include/index.h"
 #include "kernels/include/vector.h"
 #include "kernels/params/tile_product.h"

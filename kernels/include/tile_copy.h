@@ -4,6 +4,7 @@
 
 #include "kernels/include/async_copy.h"
 #include "kernels/include/index.h"
+#include "kernels/params/tile_product.h"
 
 namespace rlx {
 
@@ -13,8 +14,7 @@ template <class S, int bytes, int extent, bool along_k> struct SliceShape {
   static constexpr int k = bytes / int(sizeof(S));
   static constexpr int piece = 16 / int(sizeof(S));
   static constexpr int lines = along_k ? extent : k, width = along_k ? k : extent;
-  // Lines end in 16 bytes more, or 32 of floats, so that a warp reads from different banks.
-  static constexpr int pitch = width + (sizeof(S) == 4 && !along_k ? 8 : piece);
+  static constexpr int pitch = width + params::slice_pads[sizeof(S) == 4][along_k] / int(sizeof(S));
   static constexpr int size = lines * pitch;
 };
 

@@ -22,7 +22,7 @@ struct TileMma {
   // Columns of B along n are read 4 at a time: then product j of 4 has each fourth of 32 columns.
   static constexpr bool fourths = single && !b_along_k && warp_n % 32 == 0;
 
-  static constexpr int out_pitch = N + 8;
+  static constexpr int out_pitch = N + params::result_pad;
 
   struct Slice {
     alignas(16) S a[A::size];

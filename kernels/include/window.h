@@ -6,8 +6,12 @@
 
 namespace rlx {
 
-// Coordinates count in int, or in long long where an extent, or how far windows reach, passes 2^30.
-template <class Coord, bool transposed> struct Window {
+template <bool wide> struct WindowCoord { using Type = int; };
+template <> struct WindowCoord<true> { using Type = long long; };
+
+// `wide`: an extent, or how far windows reach, passes 2^30.
+template <bool wide, bool transposed> struct Window {
+  using Coord = typename WindowCoord<wide>::Type;
   using Count = scalar::Unsigned<Coord>;
   static constexpr Coord far = Coord(1) << (8 * int(sizeof(Coord)) - 2);
   struct Pixel {

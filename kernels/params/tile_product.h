@@ -20,6 +20,11 @@ constexpr TileForm tile_forms[tile_form_count] = {{128, 128, 64, 64, 64, 4},
                                                   {16, 64, 16, 16, 64, 12},
                                                   {64, 64, 32, 32, 64, 4, false}};
 
+// Bytes behind each line of a slice, [items of 4 bytes][along k], and floats behind each row of
+// results: so that the lanes of a warp meet in different banks.
+constexpr int slice_pads[2][2] = {{16, 16}, {32, 16}};
+constexpr int result_pad = 8;
+
 // Product b of the batch: element (m, k) of A at a + m * a_row + k * a_column, likewise B (k, n).
 struct TileProduct {
   Region out;

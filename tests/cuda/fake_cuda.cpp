@@ -5,12 +5,13 @@
 // "to:ADDRESS:BYTES" for what is copied to the device.
 // A copy to the device takes FAKE_CUDA_COPY_MS; a process that ends meanwhile ends with status 87.
 // Copies refuse memory that is on the wrong side.
+// Events are logged as "records:STREAM" and "waits:STREAM". All memory lies on GPU
+// FAKE_CUDA_ORDINAL. A module is loaded when FAKE_CUDA_LOADS_MEET loads have begun.
 // FAKE_CUDA_VERSION is what cuDriverGetVersion tells, FAKE_CUDA_MEMORY the card's bytes.
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -19,15 +20,11 @@
 #include <mutex>
 #include <string>
 
+#include "taken_down.h"
+
 namespace {
 
-std::atomic<int> copying;
-const int loaded_by = getpid();
-struct TakenDown {  // as statics of a library are, before those of who opened it
-  ~TakenDown() {
-    if (copying && getpid() == loaded_by) _exit(87);
-  }
-} taken_down;
+TakenDown taken_down{87};
 
 std::mutex mutex;
 std::map<std::string, int> calls;
@@ -65,6 +62,19 @@ bool on_device(uintptr_t p) {
   if (found == device_memory.begin()) return false;
   --found;
   return p < found->first + found->second;
+}
+
+// Until a function has been called as often as the variable says; false when that takes too long.
+bool meet(const char* variable, const char* name) {
+  const char* wanted = std::getenv(variable);
+  for (int i = 0; wanted && i < 5000; ++i) {
+    {
+      const std::lock_guard lock(mutex);
+      if (calls[name] >= std::atoi(wanted)) return true;
+    }
+    usleep(1000);
+  }
+  return !wanted;
 }
 
 }  // namespace
@@ -117,6 +127,7 @@ int cuCtxSynchronize() { ENTER; return 0; }
 
 int cuModuleLoadDataEx(void** m, const void* image, unsigned, int*, void**) {
   ENTER;
+  if (!meet("FAKE_CUDA_LOADS_MEET", "cuModuleLoadDataEx")) return 999;
   // What NVRTC makes for a GPU is an ELF file.
   if (std::memcmp(image, "\177ELF", 4) != 0) return 200;
   *m = std::malloc(1);
@@ -194,9 +205,7 @@ int cuMemAllocHost_v2(void** p, size_t n) {
 int cuMemFreeHost(void* p) { std::free(p); ENTER; return 0; }
 int cuMemcpyHtoDAsync_v2(Ptr to, const void* from, size_t n, void*) {
   ENTER;
-  ++copying;
-  if (const char* ms = std::getenv("FAKE_CUDA_COPY_MS")) usleep(1000 * std::atoi(ms));
-  --copying;
+  work("FAKE_CUDA_COPY_MS");
   if (n && !on_device(to)) return 1;
   if (std::getenv("FAKE_CUDA_COPIES")) log("to:" + std::to_string(to) + ":" + std::to_string(n));
   std::memcpy(reinterpret_cast<void*>(to), from, n);
@@ -218,8 +227,12 @@ int cuMemsetD8Async(Ptr to, unsigned char value, size_t n, void*) {
   std::memset(reinterpret_cast<void*>(to), value, n);
   return 0;
 }
-int cuPointerGetAttributes(unsigned, int*, void** data, Ptr p) {
-  *static_cast<unsigned*>(data[0]) = on_device(p) ? 2 : 0;
+int cuPointerGetAttributes(unsigned n, int* which, void** data, Ptr p) {
+  const char* ordinal = std::getenv("FAKE_CUDA_ORDINAL");
+  for (unsigned i = 0; i < n; ++i) {
+    int value = which[i] == 2 ? (on_device(p) ? 2 : 0) : ordinal ? std::atoi(ordinal) : 0;
+    std::memcpy(data[i], &value, sizeof value);
+  }
   return 0;
 }
 int cuMemGetAllocationGranularity(size_t* n, const void*, int) { *n = 2 << 20; return 0; }
@@ -249,21 +262,21 @@ int cuStreamCreate(void** s, unsigned) { *s = std::malloc(1); ENTER; return 0; }
 int cuStreamDestroy_v2(void* s) { std::free(s); ENTER; return 0; }
 int cuStreamSynchronize(void*) {
   ENTER;
-  // With FAKE_CUDA_MEET the device is busy until so many copies to it have been asked for.
-  for (int i = 0; std::getenv("FAKE_CUDA_MEET"); ++i) {
-    {
-      const std::lock_guard lock(mutex);
-      if (calls["cuMemcpyHtoDAsync_v2"] >= std::atoi(std::getenv("FAKE_CUDA_MEET"))) break;
-    }
-    if (i == 5000) return 999;
-    usleep(1000);
-  }
+  // The device is busy until so many copies to it have been asked for.
+  return meet("FAKE_CUDA_MEET", "cuMemcpyHtoDAsync_v2") ? 0 : 999;
+}
+int cuStreamWaitEvent(void* s, void*, unsigned) {
+  ENTER;
+  log("waits:" + std::to_string(uintptr_t(s)));
   return 0;
 }
-int cuStreamWaitEvent(void*, void*, unsigned) { ENTER; return 0; }
 int cuEventCreate(void** e, unsigned) { *e = std::malloc(1); ENTER; return 0; }
 int cuEventDestroy_v2(void* e) { std::free(e); ENTER; return 0; }
-int cuEventRecord(void*, void*) { ENTER; return 0; }
+int cuEventRecord(void*, void* s) {
+  ENTER;
+  log("records:" + std::to_string(uintptr_t(s)));
+  return 0;
+}
 // With FAKE_CUDA_BUSY nothing has happened as long as a file of that name is there.
 int cuEventQuery(void*) {
   ENTER;

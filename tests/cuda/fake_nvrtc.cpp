@@ -2,19 +2,13 @@
 // BREAKS names the source that does not compile. Compiling takes COMPILE_MS, and a process
 // that ends meanwhile ends with status 86, where NVRTC breaks the heap.
 // A name expression's symbol is itself, that of a signature says f(float, float*, int).
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
-#include <unistd.h>
-std::atomic<int> compiling;
-const int loaded_by = getpid();
-struct TakenDown {  // as statics of a library are, before those of who opened it
-  ~TakenDown() {
-    if (compiling && getpid() == loaded_by) _exit(86);
-  }
-} taken_down;
+
+#include "taken_down.h"
+TakenDown taken_down{86};
 struct Program { std::string text, name, log; };
 extern "C" {
 int nvrtcVersion(int* a, int* b) {
@@ -53,9 +47,7 @@ int nvrtcCompileProgram(Program* p, int n, const char** options) {
     std::fputs("x", f);
     std::fclose(f);
   }
-  ++compiling;
-  if (const char* ms = std::getenv("COMPILE_MS")) usleep(1000 * std::atoi(ms));
-  --compiling;
+  work("COMPILE_MS");
   return 0;
 }
 // As NVRTC has it: no code for a virtual architecture, nothing but LTOIR under -dlto.

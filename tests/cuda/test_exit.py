@@ -55,3 +55,73 @@ if pid == 0:
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """)
     assert done.stdout.split() == ["5"]
+
+
+# What is registered before rlx is imported runs when rlx has waited for its threads.
+LATER = """
+import atexit, os, threading
+def later(work):
+    def run():
+        try:
+            work()
+            print("done")
+        except Exception as error:
+            print(type(error).__name__, error)
+    def at_exit():
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    atexit.register(at_exit)
+"""
+
+
+def test_no_kernel_is_compiled_after_the_wait(on_fake_gpu):  # noqa: F811
+    done, _ = on_fake_gpu("""
+import rlx._core
+run = lambda: rlx.run(model(), {"x": x}, device="cuda")
+""", before=LATER + "later(lambda: run())\n")
+    assert "no kernel is compiled any more: the process is ending" in done.stdout
+
+
+def test_no_weight_is_copied_after_the_wait(on_fake_gpu):  # noqa: F811
+    """Of a second model, whose kernels are there."""
+    done, _ = on_fake_gpu("""
+rlx.run(model(), {"x": x}, device="cuda")
+run = lambda: rlx.run(model(4), {"x": x}, device="cuda")
+""", before=LATER + "later(lambda: run())\n", FAKE_CUDA_COPY_MS="500")
+    assert "no weight is copied any more: the process is ending" in done.stdout
+
+
+def test_who_waits_for_a_kernel_that_is_dropped_is_told(on_fake_gpu, tmp_path):  # noqa: F811
+    """More models than threads that compile."""
+    done, _ = on_fake_gpu("""
+import time
+waiting = []
+for op in ("Exp", "Sin", "Cos", "Tan", "Atan", "Sqrt", "Log", "Abs", "Neg", "Floor"):
+    def run(op=op):
+        made = model()
+        made.graph.node[1].op_type = op
+        made.graph.node[1].name = op
+        try:
+            rlx.run(made, {"x": x}, device="cuda")
+            print("done", flush=True)
+        except Exception as error:
+            print(type(error).__name__, error, flush=True)
+    waiting.append(threading.Thread(target=run, daemon=True))
+    waiting[-1].start()
+while not os.path.exists(os.environ["COMPILED"]):
+    time.sleep(0.01)
+time.sleep(0.3)
+""", before=LATER + "atexit.register(lambda: [w.join(5) for w in waiting])\n",
+                          COMPILE_MS="1000", COMPILED=str(tmp_path / "compiled"))
+    assert "no kernel is compiled any more" in done.stdout and "future" not in done.stdout
+
+
+def test_a_child_that_uses_the_gpu_first_is_waited_for_too(on_fake_gpu, tmp_path):  # noqa: F811
+    on_fake_gpu("""
+pid = os.fork()
+if pid == 0:
+""" + "\n".join("    " + line for line in AT_WORK.replace("{compiler}", "True").split("\n")) + """
+    sys.exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+""", COMPILED=str(tmp_path / "compiled"), COMPILE_MS="500")

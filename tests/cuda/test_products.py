@@ -65,3 +65,24 @@ def test_tiles_follow_the_rows(used, dtype):
 def test_a_rung_of_other_primitives_changes_no_product(used, force, rung):
     ((row,),) = used("float16", f"force={force!r}", [("none", 256, 768)], (3,))
     assert row[0] == rung
+
+
+def test_launches_of_one_kernel_keep_their_shared_memory(python, fake_driver, fake_nvrtc):
+    """Tiles for many rows and for few are one function: what one is allowed the other keeps."""
+    done = python("""
+import rlx
+from tests.products import product, random
+made, _, _ = product("none", 4096, 4096, "float16")
+with rlx.load(made, device="cuda", mode="stream") as s:
+    for m in (2048, 3, 2048, 3):
+        s.run({"x": random(m, 4096, seed=3).astype("float16")})
+        print(s.explain()[0]["reason"].split("tiles of ")[1].split(",")[0])
+""", fake_nvrtc, LD_LIBRARY_PATH=str(fake_driver))
+    assert done.stdout.split("\n")[:-1] == ["128 x 128", "16 x 64"] * 2
+
+
+@pytest.mark.parametrize("m, reason", [(3, "few rows: as fast as B is read"),
+                                       (64, "more rows than gemv takes")])
+def test_who_passes_tensor_cores_over_says_why(used, m, reason):
+    ((row,),) = used(options="tf32=False", products=[("none", 256, 768)], rows=(m,))
+    assert "float32 without TF32; " + reason in row[1]

@@ -32,10 +32,10 @@ def on_fake_gpu(python, fake_driver, fake_nvrtc, tmp_path):
     """Runs code after MODEL on the fake GPU; gives the process and the driver's calls."""
     log = tmp_path / "calls"
 
-    def run(code, fails=False, **env):
+    def run(code, fails=False, before="", **env):
         log.write_text("")
-        done = python(MODEL + code, fake_nvrtc, fails=fails, LD_LIBRARY_PATH=str(fake_driver),
-                      FAKE_CUDA_LOG=str(log), **env)
+        done = python(before + MODEL + code, fake_nvrtc, fails=fails, FAKE_CUDA_LOG=str(log),
+                      LD_LIBRARY_PATH=str(fake_driver), **env)
         return done, Counter(log.read_text().split())
 
     return run

@@ -157,100 +157,47 @@ refused(rlx.InputError, lambda: k(1, 1, Interface(y, (4, 8)), *good[1:]), "conti
 """)
 
 
-def test_operands_live_until_the_kernel_has_ended(on_fake_gpu, tmp_path):
-    busy = tmp_path / "busy"
-    busy.touch()
-    on_fake_gpu(f"""
-busy = pathlib.Path({str(busy)!r})
-def launched():
-    own, lent = rlx.cuda.to_device(np.zeros(2, np.float32)), Lent(rlx.cuda.to_device(x.numpy()))
-    alive.extend(weakref.ref(each) for each in (lent, lent.inner) if hasattr(each, "__dict__"))
-    return k(1, 1, own, lent, *good[2:])
-alive = []
-used = lambda: rlx._core.cuda_statistics()[0]["used_bytes"]
-before = used()
-launch = launched()
-gc.collect()
-assert not launch.done() and all(ref() for ref in alive) and alive
-assert used() > before
-del launch                             # nobody asks any more
-launched()
-gc.collect()
-assert all(ref() for ref in alive) and len(alive) == 2
-busy.unlink()
-launch = k(1, 1, *good)                # a later launch lets go of what has ended
-gc.collect()
-assert not any(ref() for ref in alive) and used() == before
-assert launch.done() and launch.done()
-launch.synchronize()
-busy.touch()
-launch = launched()
-launch.synchronize()                   # so does waiting
-assert launch.done() and not any(ref() for ref in alive)
-launched()
-busy.unlink()
-rlx.empty_cache()                      # and this
-assert not any(ref() for ref in alive) and used() == before
-async def awaited():
-    await k(1, 1, *good)
-import asyncio
-asyncio.run(awaited())
-""", FAKE_CUDA_BUSY=str(busy))
+INTERFACE = """
+class Interface:
+    def __init__(self, a, **changed):
+        self.a = a
+        self.__cuda_array_interface__ = a.__cuda_array_interface__ | changed
+"""
 
 
-def test_a_module_is_loaded_once_and_its_facts_are_the_drivers(on_fake_gpu):
-    _, calls = on_fake_gpu("""
-again = rlx.cuda.compile(SOURCE, "mix")
-other = rlx.cuda.compile(SOURCE, "mix", arch="sm_90a")      # what the default is here
-assert k.key == again.key == other.key
-for each in (k, again, other):
-    each(1, 1, *good)
-    assert (each.registers, each.shared_bytes, each.local_bytes, each.max_threads) == (
-        21, 64, 8, 512)
-    assert each.generation == 0
+def test_the_stream_of_an_interface_is_waited_for(on_fake_gpu):
+    """A launch is on CUDA's default stream, 1, unless told."""
+    _, calls = on_fake_gpu(INTERFACE + """
+for stream in (1, 2, 4096, None):
+    k(1, 1, Interface(y, stream=stream), *good[1:]).synchronize()
+for stream in (0, -1, "1"):
+    refused(rlx.InputError, lambda: k(1, 1, Interface(y, stream=stream), *good[1:]),
+            "names no stream")
 """)
-    assert calls.count("cuModuleLoadDataEx") == 1
-    assert calls.count("cuLaunchKernelEx") == 3
+    ordered = [(a, b) for a, b in zip(calls, calls[2:]) if b.startswith("waits:")]
+    assert ordered == [("records:2", "waits:1"), ("records:4096", "waits:1")]
 
 
-def test_after_a_reset_handles_and_arrays_are_stale(on_fake_gpu):
-    _, calls = on_fake_gpu("""
-launch = k(1, 1, *good)
-compiled_only = rlx.cuda.compile(SOURCE, "mix", arch="sm_90")
-rlx.reset("cuda", force=True)
-refused(rlx.StaleHandleError, lambda: k(1, 1, *good), "mix")
-new = rlx.cuda.compile(SOURCE, "mix")
-assert (k.generation, new.generation, k.key == new.key) == (0, 1, True)
-refused(rlx.StaleHandleError, lambda: new(1, 1, *good), "argument 0", "reset")
-fresh = [rlx.cuda.to_device(np.zeros(2, t)) for t in ("f4", "i4")]
-new(1, 1, *fresh, *good[2:]).synchronize()
-compiled_only(1, 1, *fresh, *good[2:])                      # was never on the GPU that is gone
-refused(rlx.StaleHandleError, lambda: k(1, 1, *fresh, *good[2:]))
-refused(rlx.StaleHandleError, launch.synchronize, "mix")
+def test_memory_of_another_gpu_is_refused(on_fake_gpu):
+    on_fake_gpu(INTERFACE + """
+refused(rlx.InputError, lambda: k(1, 1, Interface(y), *good[1:]), "another GPU", "cuda:1")
+""", FAKE_CUDA_ORDINAL="1")
+
+
+def test_what_is_read_only_is_not_written(on_fake_gpu):
+    on_fake_gpu(INTERFACE + """
+def read_only(a):
+    return Interface(a, data=(a.__cuda_array_interface__["data"][0], True))
+k(1, 1, y, read_only(x), *good[2:]).synchronize()
+refused(rlx.InputError, lambda: k(1, 1, read_only(y), *good[1:]), "read-only")
 """)
-    assert calls.count("cuLaunchKernelEx") == 3
 
 
-def test_what_the_gpu_reports_names_the_kernel(on_fake_gpu):
+def test_programs_are_loaded_side_by_side(on_fake_gpu):
+    """The GPU's driver goes on with one while it loads another."""
     on_fake_gpu("""
-refused(rlx.DeviceError, lambda: k(1, 1, *good), "kernel 'mix'", "cuLaunchKernelEx", "FAKE")
-""", FAKE_CUDA_FAIL="cuLaunchKernelEx:999:1")
-    on_fake_gpu("""
-launch = k(1, 1, *good)
-refused(rlx.DeviceError, launch.synchronize, "kernel 'mix'", "ILLEGAL_ADDRESS")
-refused(rlx.StaleHandleError, lambda: k(1, 1, *good))       # the context is lost
-""", FAKE_CUDA_FAIL="cuEventSynchronize:700:1")
-    on_fake_gpu("""
-refused(rlx.DeviceError, lambda: rlx.cuda.compile(SOURCE, "one<int>"), "one<int>", "sm_90a",
-        "Fake GPU", "cuModuleLoadDataEx")
-""", FAKE_CUDA_FAIL="cuModuleLoadDataEx:209:2")
-
-
-def test_launches_from_many_threads(on_fake_gpu):
-    _, calls = on_fake_gpu("""
-from concurrent.futures import ThreadPoolExecutor
-with ThreadPoolExecutor(8) as pool:
-    for launch in pool.map(lambda _: k(1, 1, *good), range(200)):
-        launch.synchronize()
+import concurrent.futures
+os.environ["FAKE_CUDA_LOADS_MEET"] = "3"  # that of BEGIN is the first
+with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    list(pool.map(lambda name: rlx.cuda.compile(SOURCE, name), ["one<int>", "one<float>"]))
 """)
-    assert calls.count("cuLaunchKernelEx") == 200

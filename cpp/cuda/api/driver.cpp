@@ -13,8 +13,6 @@
 namespace rlx::cuda::api {
 namespace {
 
-const DriverTable& table() { return driver_table(); }
-
 // Errors after which every call in the context fails: illegal addresses, launches that failed ...
 bool is_sticky(Result result) {
   return result == 700 || (result >= 714 && result <= 719) || result == 710 || result == 46;
@@ -22,8 +20,8 @@ bool is_sticky(Result result) {
 
 Error failure(Result result, const char* call) {
   const char *name = nullptr, *text = nullptr;
-  table().error_name(result, &name);
-  table().error_string(result, &text);
+  driver_table().error_name(result, &name);
+  driver_table().error_string(result, &text);
   return Error(result == 2 ? ErrorKind::memory_limit : ErrorKind::device,
                std::string(call) + " failed: " + (name ? name : std::to_string(result).c_str()) +
                    (text ? std::string(", ") + text : ""));
@@ -38,13 +36,13 @@ void check_start(Result result, const char* call) {
 }
 
 void initialise() {
-  static const Result result = table().init(0);
+  static const Result result = driver_table().init(0);
   check_start(result, "cuInit");
 }
 
 int attribute(DeviceId device, int which) {
   int value = 0;
-  check_start(table().device_attribute(&value, which, device), "cuDeviceGetAttribute");
+  check_start(driver_table().device_attribute(&value, which, device), "cuDeviceGetAttribute");
   return value;
 }
 
@@ -176,6 +174,14 @@ class RealDriver final : public GpuDriver {
     void* answer = &type;
     const Result result = cu_.pointer_attributes(1, &attribute, &answer, address(memory));
     return result == 0 && type == memory_type_device;
+  }
+  int ordinal_of(const void* memory) override {
+    enter();
+    unsigned type = 0;
+    int ordinal = -1, attributes[] = {pointer_memory_type, pointer_ordinal};
+    void* answers[] = {&type, &ordinal};
+    const Result result = cu_.pointer_attributes(2, attributes, answers, address(memory));
+    return result == 0 && type == memory_type_device ? ordinal : -1;
   }
 
   size_t granularity() override {
@@ -315,7 +321,7 @@ class RealDriver final : public GpuDriver {
     return error;
   }
 
-  const DriverTable& cu_ = table();
+  const DriverTable& cu_ = driver_table();
   const int generation_;
   DeviceId device_ = 0;
   Context context_ = nullptr;
@@ -371,7 +377,7 @@ void reset_driver(int ordinal) {
   opened.erase(found);
   ++resets[ordinal];
   driver->forget("the GPU was reset");
-  check_start(table().reset(driver->device()), "cuDevicePrimaryCtxReset");
+  check_start(driver_table().reset(driver->device()), "cuDevicePrimaryCtxReset");
 }
 
 std::shared_ptr<GpuDriver> open_driver(int ordinal) {
@@ -386,7 +392,7 @@ std::shared_ptr<GpuDriver> open_driver(int ordinal) {
   }
   initialise();
   int count = 0;
-  check_start(table().device_count(&count), "cuDeviceGetCount");
+  check_start(driver_table().device_count(&count), "cuDeviceGetCount");
   if (ordinal < 0 || ordinal >= count) {
     throw Error(ErrorKind::device, "there is no such GPU")
         .expected_got("cuda:0 to cuda:" + std::to_string(count - 1),

@@ -24,6 +24,8 @@ class GpuDriver : public Driver {
   virtual void launch_with(Function function, const LaunchShape& shape,
                            std::span<void* const> parameters, Stream stream) = 0;
   virtual int attribute_of(Function function, int which) = 0;  // function_... of types.h
+  // The GPU in whose memory it lies; -1 where that is unknown, or where the host reads it too.
+  virtual int ordinal_of(const void* memory) = 0;
   virtual bool passed(Event event) = 0;      // whether what was recorded has happened
   virtual int generation() const = 0;        // how often this GPU had been reset when it was opened
 };

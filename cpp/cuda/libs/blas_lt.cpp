@@ -122,6 +122,7 @@ struct LtProduct::Parts {
   mutable std::mutex mutex;
   Owned desc, left, right, result;
   Heuristic chosen{};
+  size_t room = 0;                           // the workspace that is planned for
   std::optional<Digest> kept;                // the key of a choice from disk
   mutable std::atomic<bool> proven = false;  // has run; until then one thread at a time
 
@@ -211,7 +212,7 @@ LtProduct::~LtProduct() = default;
 constexpr size_t workspace_alignment = 256;
 
 size_t LtProduct::workspace() const {
-  const size_t bytes = parts_ ? parts_->chosen.workspace : 0;
+  const size_t bytes = parts_ ? parts_->room : 0;
   return bytes ? bytes + workspace_alignment : 0;
 }
 
@@ -232,14 +233,13 @@ void LtProduct::run(const void* a, const void* b, const void* bias, const void* 
   if (p.problem.d == DType::float64) alpha = &alpha64, beta = &beta64;
   if (p.problem.d == DType::int32) alpha = &alpha_i, beta = &beta_i;
   const void* added = p.problem.residual ? c : d;
-  const size_t room = p.chosen.workspace;
   const auto run = [&] {
     return p.f.matmul(p.handle, p.desc.get(), alpha, b, p.left.get(), a, p.right.get(), beta,
                       added, p.result.get(), d, p.result.get(), &p.chosen.algorithm, workspace,
-                      room, stream);
+                      p.room, stream);
   };
   int status = run();
-  if (status != 0 && !p.proven && p.kept && p.choose(room) == 0) {
+  if (status != 0 && !p.proven && p.kept && p.choose(p.room) == 0) {
     status = run();
     if (status == 0) p.write(*p.kept);
   }
@@ -282,6 +282,7 @@ std::unique_ptr<LtProduct> BlasLt::make(const LtProblem& problem, std::string& r
     }
     parts->write(key);
   }
+  parts->room = parts->chosen.workspace;
   return std::unique_ptr<LtProduct>(new LtProduct(std::move(parts)));
 }
 

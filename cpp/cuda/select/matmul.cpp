@@ -8,6 +8,7 @@
 #include "cuda/libs/libraries.h"
 #include "cuda/select/fallback.h"
 #include "cuda/select/parts.h"
+#include "cuda/select/product_choice.h"
 #include "plan/compose.h"
 #include "plan/epilogue.h"
 #include "plan/product.h"
@@ -96,8 +97,7 @@ class MatMulSelect {
 
   Selection select() const {
     std::string refusal;
-    const std::string_view force = request_.force;  // or a rung of other primitives
-    if (force == "tensor cores" || force == "gemv" || force == "kernel") {
+    if (product_rung(request_.force)) {
       refusal = "rung '" + std::string(request_.force) + "' was asked for";
     } else if (BlasLt* library = tools_.libraries ? tools_.libraries->blas_lt(refusal) : nullptr) {
       auto found = mixed() ? converted(*library, refusal) : by_library(*library, refusal);

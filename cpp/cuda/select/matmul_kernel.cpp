@@ -53,18 +53,22 @@ Selection tiled_product(const ProductShape& s, const MatMul& prim, const SelectR
 
 // Products by a weight that tensor cores refuse: of few rows by gemv, which a card that has met
 // more rows must not compile any more, nor the other way round: both are asked for at once.
-std::optional<Selection> by_rows(const ProductShape& shape, const MatMul& prim,
-                                 const SelectRequest& request, const Tools& tools) {
-  const bool forced = request.force == "kernel" || request.force == "gemv";
-  if (forced || !request.inputs[1].constant) return std::nullopt;
+std::optional<Selection> by_rows(const ProductShape& shape, const std::string& refusal,
+                                 const MatMul& prim, const SelectRequest& request,
+                                 const Tools& tools) {
+  const auto asked = product_rung(request.force);
+  const bool other = asked == ProductRung::tiled || asked == ProductRung::gemv;
+  if (other || !request.inputs[1].constant) return std::nullopt;
   ProductShape few = shape;
   few.m = std::min(shape.m, gemv_rows);
   if (!gemv_refusal(few).empty()) return std::nullopt;
   Selection many = tiled_product(shape, prim, request, tools);
-  many.reason = "more rows than gemv takes";
-  const ProductChoice choice = choose_product(few, tools.driver.info(), "gemv");
+  many.reason = gemv_refusal(shape);
+  const ProductChoice choice = choose_product(few, tools.driver.info(), ProductRung::gemv);
   Selection made = chosen_product(choice, few, prim, request, tools);
-  return shape.m > gemv_rows ? std::move(many) : std::move(made);
+  if (shape.m > gemv_rows) made = std::move(many);
+  made.reason = refusal + "; " + made.reason;
+  return made;
 }
 
 }  // namespace
@@ -73,11 +77,12 @@ Selection select_matmul_kernel(const MatMul& prim, const SelectRequest& request,
                                const Tools& tools) {
   if (request.outputs[0].count() == 0) return {};
   const ProductShape shape = product_shape(prim, request, tools);
-  const ProductChoice choice = choose_product(shape, tools.driver.info(), request.force);
+  const ProductChoice choice =
+      choose_product(shape, tools.driver.info(), product_rung(request.force));
   if (choice.rung != ProductRung::tiled) {
     return chosen_product(choice, shape, prim, request, tools);
   }
-  if (auto made = by_rows(shape, prim, request, tools)) return std::move(*made);
+  if (auto made = by_rows(shape, choice.reason, prim, request, tools)) return std::move(*made);
   Selection selection = tiled_product(shape, prim, request, tools);
   selection.reason = choice.reason;
   return selection;

@@ -119,6 +119,13 @@ ProductChoice gemv(const ProductShape& s, const DeviceInfo& card) {
 
 }  // namespace
 
+std::optional<ProductRung> product_rung(std::string_view force) {
+  if (force == "tensor cores") return ProductRung::tensor_cores;
+  if (force == "gemv") return ProductRung::gemv;
+  if (force == "kernel") return ProductRung::tiled;
+  return std::nullopt;
+}
+
 int ProductShape::a_chunk() const {
   return a_along_k() ? chunk_of(k, a_row, a_batch, size_of(a))
                      : chunk_of(m, a_column, a_batch, size_of(a));
@@ -131,10 +138,11 @@ int ProductShape::b_chunk() const {
 size_t tile_bytes(const TileForm& f, size_t item, bool a_along_k, bool b_along_k) {
   const int64_t size = int64_t(item), k = f.slice / size;
   const auto elements = [&](bool along_k, int64_t extent) {
-    return along_k ? extent * (k + 16 / size) : k * (extent + (size == 4 ? 8 : 16 / size));
+    const int64_t pad = params::slice_pads[size == 4][along_k] / size;
+    return along_k ? extent * (k + pad) : k * (extent + pad);
   };
   const int64_t slices = f.stages * size * (elements(a_along_k, f.m) + elements(b_along_k, f.n));
-  return size_t(std::max(slices, int64_t(f.m) * (f.n + 8) * 4));
+  return size_t(std::max(slices, int64_t(f.m) * (f.n + params::result_pad) * 4));
 }
 
 std::string tensor_cores_refusal(const ProductShape& s, const DeviceInfo& card) {
@@ -160,14 +168,14 @@ std::string gemv_refusal(const ProductShape& s) {
 }
 
 ProductChoice choose_product(const ProductShape& shape, const DeviceInfo& card,
-                             std::string_view force) {
+                             std::optional<ProductRung> asked) {
   const std::string no_cores = tensor_cores_refusal(shape, card), no_gemv = gemv_refusal(shape);
-  const bool own = force == "gemv" || force == "kernel";
+  const bool few = asked == ProductRung::gemv, tiled = asked == ProductRung::tiled;
   ProductChoice best;
-  if (!own && no_cores.empty()) best = tensor_cores(shape, card);
-  if (force == "gemv" && no_gemv.empty()) best = gemv(shape, card);
+  if (!few && !tiled && no_cores.empty()) best = tensor_cores(shape, card);
+  if (few && no_gemv.empty()) best = gemv(shape, card);
   if (best.rung == ProductRung::tiled) {
-    best.reason = force == "kernel" ? "" : force == "gemv" ? no_gemv : no_cores;
+    best.reason = tiled ? "" : few ? no_gemv : no_cores;
     if (best.reason.empty()) best.reason = "takes every type, layout and shape";
   } else if (best.rung == ProductRung::gemv) {
     best.reason = "few rows: as fast as B is read";

@@ -39,6 +39,9 @@ void fill(const ProductShape& s, Params& p) {
 }
 
 enum class ProductRung : uint8_t { tensor_cores, gemv, tiled };
+// The one of our kernels that `force` names; none where it names a library's rung, one of another
+// primitive, or nothing.
+std::optional<ProductRung> product_rung(std::string_view force);
 
 struct ProductChoice {
   ProductRung rung = ProductRung::tiled;
@@ -57,10 +60,10 @@ constexpr int64_t gemv_rows = 16;
 // Why a kernel cannot be asked; empty when it can.
 std::string tensor_cores_refusal(const ProductShape& shape, const DeviceInfo& card);
 std::string gemv_refusal(const ProductShape& shape);
-// Tensor cores where they can be asked, else the tiled kernel; or the kernel that `force` names
-// where it can be asked.
+// Tensor cores where they can be asked, else the tiled kernel; or the kernel that was asked for
+// where it can be.
 ProductChoice choose_product(const ProductShape& shape, const DeviceInfo& card,
-                             std::string_view force);
+                             std::optional<ProductRung> asked);
 // The steps of a choice other than the tiled kernel.
 Selection chosen_product(const ProductChoice& choice, const ProductShape& shape,
                          const MatMul& prim, const SelectRequest& request, const Tools& tools);

@@ -1,0 +1,29 @@
+// What a fake library is busy with. A process that ends meanwhile ends with a status of the
+// library's own, where one of NVIDIA's breaks the heap.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+
+namespace {
+
+std::atomic<int> at_work;
+
+// A static of the library: destroyed before those of who opened it.
+struct TakenDown {
+  const int status, loaded_by = getpid();
+  ~TakenDown() {
+    if (at_work && getpid() == loaded_by) _exit(status);
+  }
+};
+
+// At work for as many milliseconds as the variable says.
+void work(const char* variable) {
+  ++at_work;
+  if (const char* ms = std::getenv(variable)) usleep(1000 * std::atoi(ms));
+  --at_work;
+}
+
+}  // namespace
