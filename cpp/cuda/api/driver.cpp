@@ -166,22 +166,10 @@ class RealDriver final : public GpuDriver {
     enter();
     check(cu_.fill(address(to), value, bytes, as<api::Stream>(stream)), "cuMemsetD8Async");
   }
-  bool on_device(const void* memory) override {
-    enter();
-    // Asked for several attributes, the driver does not call a pointer to host memory an error.
-    unsigned type = 0;
-    int attribute = pointer_memory_type;
-    void* answer = &type;
-    const Result result = cu_.pointer_attributes(1, &attribute, &answer, address(memory));
-    return result == 0 && type == memory_type_device;
-  }
+  bool on_device(const void* memory) override { return on_device(memory, nullptr); }
   int ordinal_of(const void* memory) override {
-    enter();
-    unsigned type = 0;
-    int ordinal = -1, attributes[] = {pointer_memory_type, pointer_ordinal};
-    void* answers[] = {&type, &ordinal};
-    const Result result = cu_.pointer_attributes(2, attributes, answers, address(memory));
-    return result == 0 && type == memory_type_device ? ordinal : -1;
+    int ordinal = -1;
+    return on_device(memory, &ordinal) ? ordinal : -1;
   }
 
   size_t granularity() override {
@@ -290,7 +278,16 @@ class RealDriver final : public GpuDriver {
   }
 
  private:
-  std::mutex shared_mutex_;
+  bool on_device(const void* memory, int* ordinal) {
+    enter();
+    // Asked for several attributes, the driver does not call a pointer to host memory an error.
+    unsigned type = 0;
+    int attributes[] = {pointer_memory_type, pointer_ordinal};
+    void* answers[] = {&type, ordinal};
+    const Result result =
+        cu_.pointer_attributes(ordinal ? 2 : 1, attributes, answers, address(memory));
+    return result == 0 && type == memory_type_device;
+  }
 
   // The calling thread may have another context current, or none.
   void enter() {
@@ -321,6 +318,7 @@ class RealDriver final : public GpuDriver {
     return error;
   }
 
+  std::mutex shared_mutex_;
   const DriverTable& cu_ = driver_table();
   const int generation_;
   DeviceId device_ = 0;
@@ -357,10 +355,6 @@ void RealDriver::launch_with(cuda::Function function, const LaunchShape& shape,
                    nullptr),
         "cuLaunchKernelEx");
 }
-
-}  // namespace
-
-namespace {
 
 std::mutex opened_mutex;
 // Never destroyed: the libraries may be gone when the process ends.
