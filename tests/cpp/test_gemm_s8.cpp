@@ -234,7 +234,8 @@ Test limits{"gemm_s8 of weights at the limits of a 16-bit sum", [] {
     for (unsigned signs : {0x0000u, 0xffffu, 0x5555u, 0x3333u, 0x00ffu, 0x7777u}) {
       for (Isa isa : supported_levels()) {
         limit_cpu_isa(isa);
-        Setup8 setup({.m = 4, .n = 20, .k = 160});
+        const Problem8 problem{.m = 4, .n = 20, .k = 160};
+        Setup8 setup(problem);
         std::fill(setup.a.begin(), setup.a.end(), uint8_t(255));
         for (int64_t i = 0; i < 160 * 20; ++i) {
           const bool minus = signs >> (i / 20 % 16) & 1;
