@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string_view>
 
 #include "core/error.h"
 #include "cuda/api/nvjitlink.h"
@@ -96,6 +97,34 @@ std::vector<std::byte> bytes_of(const std::string& text) {
   return {bytes.begin(), bytes.end()};
 }
 
+// What nvJitLink must be told again of NVRTC's options, in its own spelling: with link-time
+// optimisation it is the one that makes code.
+std::vector<std::string> link_options(const UserSource& source) {
+  struct Spelling {
+    std::string_view compiler, linker;
+  };
+  constexpr Spelling valued[] = {{"-maxrregcount=", "-maxrregcount="}, {"-ftz=", "-ftz="},
+                                 {"-prec-div=", "-prec-div="}, {"-prec-sqrt=", "-prec-sqrt="},
+                                 {"-fmad=", "-fma="}};
+  const std::string number = source.architecture.substr(source.architecture.find('_') + 1);
+  std::vector<std::string> found = {"-arch=sm_" + number, "-lto"};
+  for (const std::string& option : source.options) {
+    const std::string_view name = std::string_view(option).substr(option.starts_with("--"));
+    if (name == "-use_fast_math") {
+      found.insert(found.end(), {"-ftz=1", "-prec-div=0", "-prec-sqrt=0", "-fma=1"});
+    }
+    if (name == "-lineinfo" || name == "-generate-line-info") found.push_back("-lineinfo");
+    if (name == "-G" || name == "-device-debug") found.push_back("-g");
+    for (const Spelling& spelling : valued) {
+      if (!name.starts_with(spelling.compiler)) continue;
+      const std::string_view value = name.substr(spelling.compiler.size());
+      found.push_back(std::string(spelling.linker) +
+                      std::string(value == "true" ? "1" : value == "false" ? "0" : value));
+    }
+  }
+  return found;
+}
+
 // What compiling needs, made once for the key and the compiler alike.
 struct Job {
   explicit Job(const UserSource& from);
@@ -140,8 +169,7 @@ UserProgram Job::run() const {
     program.log = std::move(made.log), program.lowered = std::move(made.lowered);
     program.cubin = std::move(made.cubin), program.ptx = std::move(made.ptx);
     if (linker) {
-      const std::string number = source.architecture.substr(source.architecture.find('_') + 1);
-      api::Linked linked = linker->link(source.name, made.lto, {"-arch=sm_" + number, "-lto"});
+      api::Linked linked = linker->link(source.name, made.lto, link_options(source));
       program.cubin = std::move(linked.cubin), program.log += linked.log;
     }
     return program;

@@ -195,10 +195,25 @@ assert build("axpy<float>").key != k.key
 """)
 
 
+def test_options_of_the_compiler_reach_the_linker(nvrtc):
+    path_of(LINKER[nvrtc.major], f"libnvJitLink.so.{nvrtc.major}")
+    nvrtc("""
+def linked(*options, **more):
+    return build("axpy<float>", lto=True, options=options, **more).cubin
+plain = linked()
+assert linked(max_registers=16) != plain
+assert linked(fast_math=True) != plain and linked(ftz=True) != plain
+assert linked("--fmad=false") != plain
+assert b".debug_line" in linked("--generate-line-info") and b".debug_line" not in plain
+assert b".debug_info" in linked("--device-debug") and b".debug_info" not in plain
+""")
+
+
 @pytest.mark.parametrize("version, words", [
     (None, ("nvJitLink", "was not found", "pip install")),
     ("{*a = 13; *b = 0;}", ("newer NVRTC", "13.0", "--upgrade")),
     ("", ("newer NVRTC", "before 12.3")),
+    ("{*a = 14; *b = 0;}", ("another CUDA", "NVRTC 13.1", "14.0")),
 ])
 def test_a_linker_that_is_missing_or_old_is_told(python, fake_nvrtc, make_library, version, words):
     packages = [fake_nvrtc]

@@ -64,6 +64,23 @@ found.append(build(**asked))
 print(json.dumps(found))
 """
 
+# Beside the source NVRTC looks for quoted names by itself; absolute ones need no folder.
+BESIDE = """
+os.chdir(os.environ["FOLDER"])
+pathlib.Path("deep").mkdir()
+absolute = pathlib.Path("absolute.h").resolve()
+source = '#include "a.h"\\n'
+kinds = [(dict(source=source), "a.h"), (dict(source=source, program="deep/k.cu"), "deep/a.h"),
+         (dict(source=f'#include "{absolute}"\\n'), "absolute.h"),
+         (dict(source='#define X "b.h"\\n#include X\\n'), "b.h")]
+found = []
+for options, path in kinds:
+    for contents in "12":
+        pathlib.Path(path).write_text(contents)
+        found.append(build(**options))
+print(json.dumps(found))
+"""
+
 
 @pytest.fixture
 def count(python, fake_nvrtc, tmp_path):
@@ -97,6 +114,13 @@ print(json.dumps([[build(**v) for v in variants.values()] for _ in range(2)]))
 
 def test_contents_of_includes_are_part_of_the_key(count):
     found = count(INCLUDES)
+    assert [n for _, n in found] == [1] * len(found)
+    assert len({key for key, _ in found}) == len(found)
+
+
+def test_files_beside_the_source_are_part_of_the_key(count, tmp_path):
+    (tmp_path / "folder").mkdir()
+    found = count(BESIDE)
     assert [n for _, n in found] == [1] * len(found)
     assert len({key for key, _ in found}) == len(found)
 

@@ -78,6 +78,13 @@ NvJitLink NvJitLink::get(const std::string& nvrtc) {
     error.remedy = library.remedy + " --upgrade";
     throw error;
   }
+  if (number_of(library.version) / 100 != number_of(nvrtc) / 100) {
+    Error error(ErrorKind::device, "nvJitLink cannot link what an NVRTC of another CUDA compiled");
+    error.expected_got("nvJitLink of the same major version as NVRTC " + nvrtc,
+                       library.version + ", " + library.path);
+    error.remedy = library.remedy;
+    throw error;
+  }
   functions();
   NvJitLink found;
   found.version_ = library.version;

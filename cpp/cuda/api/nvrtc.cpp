@@ -122,7 +122,9 @@ Compiled Nvrtc::compile(const std::string& name, const std::string& text,
   }
   const auto fetch = [&](auto get_size, auto get) {
     std::vector<std::byte> bytes;
-    if (!get_size || get_size(program, &size) != 0 || size <= 1) return bytes;
+    if (!get_size) return bytes;
+    check(get_size(program, &size), "NVRTC's size of its result");
+    if (size <= 1) return bytes;
     bytes.resize(size);
     check(get(program, reinterpret_cast<char*>(bytes.data())), "NVRTC's copy of its result");
     return bytes;

@@ -35,7 +35,8 @@ def compile(source: str | os.PathLike[str], name: str, *, arch: str | int | None
         become zero. max_registers: of a thread. defines: {"N": 4, "FLAG": None}, or a list of
         "N=4". options: further flags of NVRTC.
     headers: texts by the names that the source includes. include_paths: folders with such; what
-        the source can reach there is part of the cache's key.
+        the source can reach there, beside `program` or by an absolute path is part of the
+        cache's key.
     expressions: further kernels to instantiate, for Kernel.lowered_name.
     lto: optimise when linking, by nvJitLink; the result is a CUBIN.
     program: the name of the source in messages, "kernel.cu" unless given or a path.
@@ -88,9 +89,10 @@ def compile_program(source: str | os.PathLike[str], expressions: list[str], *,
             isinstance(each, str) for each in (*headers, *headers.values(), *expressions)):
         raise InputError("sources, headers and names are texts", got=type(text).__name__)
     target = _core.cuda_architecture(None if arch is None else str(arch), ordinal)
-    return _core.cuda_compile(program or "kernel.cu", text, list(headers.items()),
-                              includes.digest(text, headers, paths), target, given, expressions,
-                              typed, bool(lto))
+    program = program or "kernel.cu"
+    return _core.cuda_compile(program, text, list(headers.items()),
+                              includes.digest(text, headers, paths, program), target, given,
+                              expressions, typed, bool(lto))
 
 
 def _read(path: Path) -> str:
