@@ -1,7 +1,10 @@
 """The command as a whole: help, its speed, exit codes, errors without tracebacks."""
 
 import re
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -77,8 +80,16 @@ def test_errors_are_told_without_traceback(rlx, rlx_json, tmp_path):
 
 
 def test_a_closed_pipe_is_no_error(source):
-    import subprocess
-    import sys
     command = f"{sys.executable} -m rlx ops | head -n 1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], text=True, capture_output=True, timeout=120)
     assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("arguments", ["ops", "ops --json", "--version"])
+def test_output_that_cannot_be_written_is_told_without_traceback(arguments):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "rlx", *arguments.split()], stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr == "rlx: [Errno 28] No space left on device\n"

@@ -29,17 +29,33 @@ exit codes: 0 all is well, 1 failure or mismatch, 2 bad usage or input"""
 
 def main(argv: list[str] | None = None) -> int:
     """Runs one command; its exit code."""
-    arguments = _parser().parse_args(argv)
+    try:
+        arguments = _parser().parse_args(argv)
+        code = _run(arguments)
+        sys.stdout.flush()  # here, where a failure can be told
+        return code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        _drop_output()
+        return 0
+    except OSError as error:  # a full disk behind stdout, say
+        _drop_output()
+        print(f"rlx: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(arguments: argparse.Namespace) -> int:
     try:
         return arguments.run(arguments)
     except Error as error:
         _tell(error, arguments)
         return 1 if isinstance(error, InternalError) else 2
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:  # the reader of a pipe has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+
+
+def _drop_output() -> None:
+    """What is still to be written goes nowhere, else the interpreter's end would complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell(error: Error, arguments: argparse.Namespace) -> None:
