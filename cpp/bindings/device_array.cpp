@@ -3,8 +3,6 @@
 
 #include <pybind11/stl.h>
 
-#include <numeric>
-
 #include "bindings/dlpack.h"
 #include "bindings/interpreter_lock.h"
 #include "core/error.h"
@@ -52,8 +50,7 @@ py::capsule to_dlpack(const std::shared_ptr<DeviceArray>& array, const py::objec
                           array->shape.data(), nullptr, 0};
   made->managed.context = made.get();
   made->managed.deleter = [](DLManagedTensor* m) { delete static_cast<Export*>(m->context); };
-  const py::capsule capsule(&made.release()->managed, "dltensor", &drop_capsule);
-  return capsule;
+  return py::capsule(&made.release()->managed, "dltensor", &drop_capsule);
 }
 
 py::dict interface_of(const DeviceArray& array) {
