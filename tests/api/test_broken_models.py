@@ -79,3 +79,16 @@ def test_run_checks_options_as_load_does(options):
     rlx.run(model, np.ones(2, np.float32), device="cpu", tf32=True)
     with pytest.raises(rlx.InputError, match="option"):
         rlx.run(model, np.ones(2, np.float32), device="cpu", **options)
+
+
+@pytest.mark.parametrize("op, weights, attributes", [
+    ("Conv", True, {}), ("ConvTranspose", True, {}), ("MaxPool", False, {"kernel_shape": [2] * 4}),
+    ("AveragePool", False, {"kernel_shape": [2] * 4}), ("LpPool", False, {"kernel_shape": [2] * 4}),
+])
+def test_windows_along_four_axes_are_refused_by_name(op, weights, attributes):
+    made = node(op, "x w" if weights else "x", "y", name="far", **attributes)
+    constants = {"w": np.ones((2, 2, 1, 2, 2, 2), np.float32)} if weights else {}
+    model = model_of([made], {"x": [1, 2, 3, 3, 3, 3]}, ["y"], constants)
+    with pytest.raises(rlx.UnsupportedError, match="at most 3 more axes") as caught:
+        rlx.load(model, device="cpu")
+    assert "far" in str(caught.value) and op in str(caught.value)

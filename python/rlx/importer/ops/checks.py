@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rlx.errors import ModelError
+from rlx.errors import ModelError, UnsupportedError
 from rlx.ir.build import DType, Expr, Value, apply
 
 LARGEST = 2**31 - 1  # strides, counts and their like are 32-bit in the kernels
@@ -48,10 +48,16 @@ def same_type(zero: Value | None, dtype: DType, what: str) -> None:
                          expected=dtype.name.lower(), got=zero.dtype.name.lower())
 
 
-def window(x: Value, strides, dilations, kernel=None) -> tuple[tuple, tuple]:
-    """(strides, dilations) of a sliding window over NC... x, ones where they are not given."""
+def window(x: Value, strides, dilations, kernel=None, most: int = 3) -> tuple[tuple, tuple]:
+    """(strides, dilations) of a sliding window over NC... x, ones where they are not given.
+
+    `most` axes a window may slide along: the kernels of Conv and Pool know three.
+    """
     rank_at_least(x, 3)
     spatial = x.rank - 2
+    if spatial > most:
+        raise UnsupportedError("a window slides along too many axes", got=str(x.type),
+                               expected=f"N, C and at most {most} more axes")
     if kernel is not None:
         all_in_range("kernel_shape", kernel, spatial, 1)
     ones = (1,) * spatial
