@@ -2,7 +2,9 @@
 #include "cuda/user_kernel.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
+#include <utility>
 
 #include "core/error.h"
 #include "cuda/api/types.h"
@@ -59,9 +61,28 @@ std::shared_ptr<void> module_of(const UserProgram& program,
   return known->module;
 }
 
+// Launches that may be going on. Those of a stream end in its order.
 struct Flights {
+  using Key = std::pair<const api::GpuDriver*, Stream>;
   std::mutex mutex;
-  std::vector<std::shared_ptr<Flight>> going;
+  std::map<Key, std::deque<std::shared_ptr<Flight>>> going;
+
+  std::shared_ptr<Flight> first(const Key& key) {
+    const std::lock_guard lock(mutex);
+    const auto found = going.find(key);
+    return found == going.end() ? nullptr : found->second.front();
+  }
+  void add(const Key& key, std::shared_ptr<Flight> flight) {
+    const std::lock_guard lock(mutex);
+    going[key].push_back(std::move(flight));
+  }
+  void remove(const Key& key, const std::shared_ptr<Flight>& flight) {
+    const std::lock_guard lock(mutex);
+    const auto found = going.find(key);
+    if (found == going.end()) return;  // another thread was first
+    std::erase(found->second, flight);
+    if (found->second.empty()) going.erase(found);
+  }
 };
 
 Flights& flights() {
@@ -84,7 +105,10 @@ Flight::Flight(std::shared_ptr<api::GpuDriver> driver, std::string name,
 
 Flight::~Flight() { driver_->free(event_); }
 
-void Flight::record(Stream stream) { driver_->record(event_, stream); }
+void Flight::record(Stream stream) {
+  driver_->record(event_, stream);
+  recorded_ = true;
+}
 
 void Flight::finish() {
   std::vector<std::shared_ptr<void>> ended;
@@ -94,7 +118,7 @@ void Flight::finish() {
 }
 
 bool Flight::done() {
-  if (finished_) return true;
+  if (finished_ || !recorded_) return finished_;
   try {
     if (driver_->passed(event_)) finish();
   } catch (const Error& error) {
@@ -113,22 +137,27 @@ void Flight::synchronize() {
   finish();
 }
 
+bool Flight::over() noexcept {
+  try {
+    if (recorded_) return done();
+  } catch (const Error&) {
+  }
+  return !driver_->make_current_quietly();  // nothing runs on a GPU that is lost
+}
+
 void sweep_flights() noexcept {
-  std::vector<std::shared_ptr<Flight>> going, over;
+  std::vector<Flights::Key> streams;
   {
     const std::lock_guard lock(flights().mutex);
-    going = flights().going;
+    for (const auto& [key, queue] : flights().going) streams.push_back(key);
   }
   // Without the lock: what an operand's end calls may need the interpreter's.
-  for (const auto& flight : going) {
-    try {
-      if (flight->done()) over.push_back(flight);
-    } catch (const Error&) {
-      over.push_back(flight);  // the GPU is lost; told to whoever asks for this launch
+  for (const Flights::Key& key : streams) {
+    for (auto flight = flights().first(key); flight && flight->over();
+         flight = flights().first(key)) {
+      flights().remove(key, flight);
     }
   }
-  const std::lock_guard lock(flights().mutex);
-  std::erase_if(flights().going, [&](const auto& f) { return std::ranges::count(over, f) > 0; });
 }
 
 UserKernel::UserKernel(UserProgramPtr program, const std::string& symbol, std::string name,
@@ -185,10 +214,15 @@ std::shared_ptr<Flight> UserKernel::launch(const LaunchShape& shape,
     }
     owners.push_back(module_);
     auto flight = std::make_shared<Flight>(driver_, name_, std::move(owners));
-    driver_->launch_with(function_, shape, parameters, stream);
+    const Flights::Key key(driver_.get(), stream);
+    flights().add(key, flight);  // before it runs: from then on its operands must live
+    try {
+      driver_->launch_with(function_, shape, parameters, stream);
+    } catch (const Error&) {
+      flights().remove(key, flight);
+      throw;
+    }
     flight->record(stream);
-    const std::lock_guard lock(flights().mutex);
-    flights().going.push_back(flight);
     return flight;
   } catch (const Error& error) {
     throw of_kernel(error, name_);

@@ -21,6 +21,8 @@ class Flight {
   // Both throw what the GPU reports, with the kernel's name.
   bool done();
   void synchronize();
+  // Whether its operands may go: it has ended, or the GPU is lost.
+  bool over() noexcept;
 
  private:
   void finish();
@@ -30,7 +32,7 @@ class Flight {
   Event event_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<void>> owners_;
-  std::atomic<bool> finished_{false};
+  std::atomic<bool> recorded_{false}, finished_{false};
 };
 
 struct KernelUsage {

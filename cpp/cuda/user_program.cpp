@@ -98,30 +98,31 @@ std::vector<std::byte> bytes_of(const std::string& text) {
 }
 
 // What nvJitLink must be told again of NVRTC's options, in its own spelling: with link-time
-// optimisation it is the one that makes code.
+// optimisation it is the one that makes code. It takes each flag once: what is asked for by itself
+// wins over what fast mathematics implies.
 std::vector<std::string> link_options(const UserSource& source) {
-  struct Spelling {
-    std::string_view compiler, linker;
-  };
-  constexpr Spelling valued[] = {{"-maxrregcount=", "-maxrregcount="}, {"-ftz=", "-ftz="},
-                                 {"-prec-div=", "-prec-div="}, {"-prec-sqrt=", "-prec-sqrt="},
-                                 {"-fmad=", "-fma="}};
-  const std::string number = source.architecture.substr(source.architecture.find('_') + 1);
-  std::vector<std::string> found = {"-arch=sm_" + number, "-lto"};
+  constexpr std::pair<std::string_view, const char*> spellings[] = {
+      {"-maxrregcount", "-maxrregcount"}, {"-ftz", "-ftz"}, {"-prec-div", "-prec-div"},
+      {"-prec-sqrt", "-prec-sqrt"}, {"-fmad", "-fma"}};
+  std::map<std::string, std::string> given, implied;
   for (const std::string& option : source.options) {
-    const std::string_view name = std::string_view(option).substr(option.starts_with("--"));
+    const std::string_view all = std::string_view(option).substr(option.starts_with("--"));
+    const std::string_view name = all.substr(0, all.find('='));
+    const std::string_view value = all.substr(std::min(name.size() + 1, all.size()));
     if (name == "-use_fast_math") {
-      found.insert(found.end(), {"-ftz=1", "-prec-div=0", "-prec-sqrt=0", "-fma=1"});
+      implied = {{"-ftz", "=1"}, {"-prec-div", "=0"}, {"-prec-sqrt", "=0"}, {"-fma", "=1"}};
     }
-    if (name == "-lineinfo" || name == "-generate-line-info") found.push_back("-lineinfo");
-    if (name == "-G" || name == "-device-debug") found.push_back("-g");
-    for (const Spelling& spelling : valued) {
-      if (!name.starts_with(spelling.compiler)) continue;
-      const std::string_view value = name.substr(spelling.compiler.size());
-      found.push_back(std::string(spelling.linker) +
-                      std::string(value == "true" ? "1" : value == "false" ? "0" : value));
+    if (name == "-lineinfo" || name == "-generate-line-info") given["-lineinfo"] = "";
+    if (name == "-G" || name == "-device-debug") given["-g"] = "";
+    for (const auto& [compiler, linker] : spellings) {
+      if (name != compiler) continue;
+      given[linker] = value == "true" ? "=1" : value == "false" ? "=0" : "=" + std::string(value);
     }
   }
+  given.merge(implied);
+  const std::string number = source.architecture.substr(source.architecture.find('_') + 1);
+  std::vector<std::string> found = {"-arch=sm_" + number, "-lto"};
+  for (const auto& [flag, value] : given) found.push_back(flag + value);
   return found;
 }
 

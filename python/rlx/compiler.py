@@ -6,8 +6,7 @@ Session imports this module when the first model is loaded, so that `import rlx`
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
 from typing import Any
 
 from rlx import _core
@@ -31,7 +30,7 @@ def compile_model(model: LoadedModel, facts: Facts, outputs: tuple[str, ...] | N
     graph, "imported" and then by the names of the passes, and ended.
     Raises Specialise when a further fact is needed, ModelError or UnsupportedError.
     """
-    with _uncollected():
+    with _uncollected:
         graph = import_model(model, facts, outputs, maps)
         if seen is not None:
             seen("imported", graph)
@@ -42,16 +41,32 @@ def compile_model(model: LoadedModel, facts: Facts, outputs: tuple[str, ...] | N
     return program
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without Python's collector, which would walk a growing graph in which nothing is garbage."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+class _Uncollected:
+    """Without Python's collector, which would walk a growing graph in which nothing is garbage.
+
+    It is the process's: the first of the threads that are inside turns it off, the last on again.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._enabled = False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._enabled = gc.isenabled()
+                gc.disable()
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0 and self._enabled:
+                gc.enable()
+
+
+_uncollected = _Uncollected()
 
 
 def executable(program: Any, device: Any, packs: Any, options: Options) -> Any:

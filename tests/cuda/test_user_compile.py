@@ -120,7 +120,8 @@ assert "-lineinfo" not in exact and ".loc" in build("f", divide, defines={"N": 1
 for wrong in (dict(defines="N=1"), dict(options="-lineinfo"), dict(options=[1]),
               dict(max_registers=0), dict(max_registers=True), dict(fast_math=1), dict(ftz="yes"),
               dict(include_paths="."), dict(options=["-I."]), dict(options=["-arch=sm_80"]),
-              dict(options=["--std=c++20"]), dict(options=["-dlto"]), dict(device="cpu")):
+              dict(options=["--std=c++20"]), dict(options=["-dlto"]), dict(options=["--use-pch=a"]),
+              dict(options=["--prec-div", "false"]), dict(device="cpu")):
     refused(rlx.InputError, lambda: build("f", divide, **{"defines": ["N=1"]} | wrong))
 refused(rlx.InputError, lambda: build("f", divide, options=["--bogus"]), "--bogus")
 refused(rlx.InputError, lambda: build(""), "name")
@@ -204,6 +205,9 @@ plain = linked()
 assert linked(max_registers=16) != plain
 assert linked(fast_math=True) != plain and linked(ftz=True) != plain
 assert linked("--fmad=false") != plain
+for ftz in (False, True):      # a flag is given once, by the more particular option
+    both = linked("--prec-div=true", "--fmad=false", fast_math=True, ftz=ftz)
+    assert both not in (plain, linked(fast_math=True))
 assert b".debug_line" in linked("--generate-line-info") and b".debug_line" not in plain
 assert b".debug_info" in linked("--device-debug") and b".debug_info" not in plain
 """)

@@ -13,6 +13,8 @@ STANDARDS = (14, 17, 20)
 _TAKEN = {"-arch": "arch", "--gpu-architecture": "arch", "-dlto": "lto", "--dlink-time-opt": "lto",
           "-std": "std", "--std": "std", "-I": "include_paths", "--include-path": "include_paths",
           "-include": "headers", "--pre-include": "headers"}
+_PRECOMPILED = ("-pch", "--pch", "-use-pch", "--use-pch", "-create-pch", "--create-pch",
+                "-pch-dir", "--pch-dir")
 
 
 def flags(*, std: int = 17, fast_math: bool = False, ftz: bool | None = None,
@@ -37,6 +39,12 @@ def flags(*, std: int = 17, fast_math: bool = False, ftz: bool | None = None,
         if keyword:
             raise InputError(f"the flag {option!r} has a keyword of its own",
                              remedy=f"{keyword}=...")
+        if name in _PRECOMPILED:
+            raise InputError(f"the flag {option!r} is refused",
+                             remedy="no precompiled headers: the kernel cache does not see them")
+        if not option.startswith("-"):
+            raise InputError("an entry of 'options' is no flag", got=repr(option),
+                             expected="a flag with its value in one entry, as --prec-div=false")
         found.append(option)
     return found
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+import asyncio
 import operator
 import threading
 from typing import Any
 
 from rlx import _core
-from rlx.background import submit
 from rlx.cuda.parameters import Parameter, parse
 from rlx.errors import Error, InputError
 
@@ -28,7 +28,13 @@ class Launch:
         self._flight.synchronize()
 
     def __await__(self) -> Generator[Any, None, None]:
-        return submit(self._flight.synchronize).__await__()
+        return self._end().__await__()
+
+    async def _end(self) -> None:
+        pause = 20e-6  # asks again and again, for a thread that waits would be missed elsewhere
+        while not self.done():
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, 2e-3)
 
 
 class Kernel:
