@@ -61,6 +61,33 @@ def test_a_scale_for_each(shape, axis):
     np.testing.assert_array_equal(run(x, scale, zero, axis), expected)
 
 
+@pytest.mark.parametrize("zero", [0.5, -0.5, 100.75, 3e7, -3e7, np.inf, np.nan])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8], ids=lambda t: np.dtype(t).name)
+def test_written_out_with_any_number_for_a_zero_point(dtype, zero):
+    """Div, Round, Add, Clip and Cast, which are QuantizeLinear if the number is whole."""
+    info = np.iinfo(dtype)
+    x = np.array([*EDGES, *np.arange(-300, 300, 0.5), 3e7, -3e7, 3e7 + 128, 8388607.5, 4194304.5],
+                 np.float32)
+    nodes = [helper.make_node("Div", ["x", "s"], ["ratio"]),
+             helper.make_node("Round", ["ratio"], ["level"]),
+             helper.make_node("Add", ["level", "z"], ["moved"]),
+             helper.make_node("Clip", ["moved", "low", "high"], ["cut"]),
+             helper.make_node("Cast", ["cut"], ["y"], to=helper.np_dtype_to_tensor_dtype(
+                 np.dtype(dtype)))]
+    given = {"x": x, "s": np.float32(1), "z": np.float32(zero)}
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info(name, TensorProto.FLOAT, np.shape(v))
+                     for name, v in given.items()],
+        [helper.make_tensor_value_info("y", nodes[-1].attribute[0].i, x.shape)],
+        [onnx.numpy_helper.from_array(np.float32(info.min), "low"),
+         onnx.numpy_helper.from_array(np.float32(info.max), "high")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    with np.errstate(all="ignore"):
+        moved = np.rint(x) + np.float32(zero)
+    expected = np.trunc(np.nan_to_num(np.clip(moved, info.min, info.max), nan=0)).astype(dtype)
+    np.testing.assert_array_equal(rlx.load(model, device="cpu").run(given)["y"], expected)
+
+
 def test_without_a_zero_point():
     x = np.array([*EDGES, 254.5, 255.5, 300], np.float32)
     scale = np.float32(1)

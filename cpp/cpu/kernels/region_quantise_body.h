@@ -6,24 +6,29 @@
 
 #include "cpu/kernels/region_loops.h"
 #include "cpu/kernels/region_vector.h"
+#include "cpu/kernels/vecmath.h"
 
 namespace rlx::cpu {
 namespace {
 
 typedef int32_t Whole __attribute__((vector_size(vector_bytes)));
 
-// round(x / scale) + zero, cut to the range of To; a NaN becomes 0. The limits are whole numbers,
-// so that cutting first is the same, and then adding and taking off 1.5 * 2^23 rounds to even.
+// To the nearest whole number, ties to even: from 2^23 on floats have no fraction.
+inline Vector rounded(Vector x) {
+  constexpr float whole_from = 8388608.0f;
+  const Vector size = vecmath::abs(x), near = (size + whole_from) - whole_from;
+  return size < whole_from ? vecmath::with_sign(near, x) : x;
+}
+
+// round(x / scale) + zero, cut to the range of To, without its fraction; a NaN becomes 0. Zero is
+// any number: graphs write this out with other ones too.
 template <class To>
 Whole quantised(Vector x, Vector scale, Vector zero) {
-  constexpr float big = 12582912.0f;
-  const Vector lowest = Vector{} + float(std::numeric_limits<To>::min()) - zero;
-  const Vector highest = Vector{} + float(std::numeric_limits<To>::max()) - zero;
-  const Vector ratio = x / scale;
-  Vector level = ratio > lowest ? ratio : lowest;
-  level = level < highest ? level : highest;
-  level = (level + big) - big + zero;
-  return __builtin_convertvector(level, Whole) & (ratio == ratio);
+  constexpr float lowest = std::numeric_limits<To>::min(), highest = std::numeric_limits<To>::max();
+  const Vector level = rounded(x / scale) + zero;
+  Vector cut = level > lowest ? level : Vector{} + lowest;
+  cut = cut < highest ? cut : Vector{} + highest;
+  return __builtin_convertvector(cut, Whole) & (level == level);
 }
 
 // Through a few numbers of 32 bits, for compilers narrow vectors well in plain loops only.
