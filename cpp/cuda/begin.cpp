@@ -1,9 +1,8 @@
 // Opens what the first run needs, once, while the caller still reads its model; and ends in order.
+#include <atomic>
 #include <exception>
 #include <mutex>
-#include <set>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "cuda/api/loader.h"
@@ -22,14 +21,18 @@ constexpr unsigned spare_cores = 4;
 struct Beginners {
   std::mutex mutex;
   std::vector<std::thread> threads;
-  std::set<std::pair<int, bool>> begun;  // ordinals of GPUs, and whether cuDNN
-  bool ended = false;                    // no more may begin
+  bool ended = false;  // no more may begin
+};
+
+// Ordinals of GPUs, and whether cuDNN. A forked child does not begin again what its parent began,
+// which may have held the locks of what is opened.
+struct Begun {
+  std::atomic<bool> one[2][16] = {};
 };
 
 bool is_first(int ordinal, bool convolves) {
-  auto& beginners = of_process<Beginners>();
-  const std::lock_guard lock(beginners.mutex);
-  return beginners.begun.emplace(ordinal, convolves).second;
+  static Begun begun;
+  return ordinal < 16 && !begun.one[convolves][ordinal].exchange(true);
 }
 
 template <class Work>

@@ -61,11 +61,13 @@ std::shared_ptr<void> module_of(const UserProgram& program,
   return known->module;
 }
 
-// Launches that may be going on. Those of a stream end in its order.
+// Launches that may be going on. Those of a stream end in its order; one of which that cannot be
+// known is set apart, and keeps its operands while the GPU is there.
 struct Flights {
   using Key = std::pair<const api::GpuDriver*, Stream>;
   std::mutex mutex;
   std::map<Key, std::deque<std::shared_ptr<Flight>>> going;
+  std::vector<std::shared_ptr<Flight>> unknown;
 
   std::shared_ptr<Flight> first(const Key& key) {
     const std::lock_guard lock(mutex);
@@ -76,19 +78,20 @@ struct Flights {
     const std::lock_guard lock(mutex);
     going[key].push_back(std::move(flight));
   }
-  void remove(const Key& key, const std::shared_ptr<Flight>& flight) {
+  void remove(const Key& key, const std::shared_ptr<Flight>& flight, bool is_over) {
     const std::lock_guard lock(mutex);
     const auto found = going.find(key);
     if (found == going.end()) return;  // another thread was first
-    std::erase(found->second, flight);
-    if (found->second.empty()) going.erase(found);
+    auto& queue = found->second;
+    const bool had = queue.front() == flight;
+    if (had) queue.pop_front();
+    else if (std::erase(queue, flight) == 0) return;
+    if (!is_over) unknown.push_back(flight);
+    if (queue.empty()) going.erase(found);
   }
 };
 
-Flights& flights() {
-  static auto& made = *new Flights;
-  return made;
-}
+Flights& flights() { return of_process<Flights>(); }
 
 Error of_kernel(const Error& error, const std::string& name) {
   Error named(error.kind, "kernel '" + name + "': " + error.what());
@@ -106,6 +109,7 @@ Flight::Flight(std::shared_ptr<api::GpuDriver> driver, std::string name,
 Flight::~Flight() { driver_->free(event_); }
 
 void Flight::record(Stream stream) {
+  launched_ = true;
   driver_->record(event_, stream);
   recorded_ = true;
 }
@@ -137,27 +141,36 @@ void Flight::synchronize() {
   finish();
 }
 
-bool Flight::over() noexcept {
+Flight::State Flight::state() noexcept {
+  bool known = recorded_;
   try {
-    if (recorded_) return done();
+    if (known && done()) return State::over;
   } catch (const Error&) {
+    known = false;
   }
-  return !driver_->make_current_quietly();  // nothing runs on a GPU that is lost
+  if (!driver_->make_current_quietly()) return State::over;  // nothing runs on a GPU that is lost
+  return known ? State::going : State::unknown;
 }
 
 void sweep_flights() noexcept {
   std::vector<Flights::Key> streams;
+  std::vector<std::shared_ptr<Flight>> unknown;
   {
     const std::lock_guard lock(flights().mutex);
     for (const auto& [key, queue] : flights().going) streams.push_back(key);
+    unknown = flights().unknown;
   }
   // Without the lock: what an operand's end calls may need the interpreter's.
   for (const Flights::Key& key : streams) {
-    for (auto flight = flights().first(key); flight && flight->over();
-         flight = flights().first(key)) {
-      flights().remove(key, flight);
+    while (const auto flight = flights().first(key)) {
+      const Flight::State state = flight->state();
+      if (state == Flight::State::going || !flight->launched()) break;
+      flights().remove(key, flight, state == Flight::State::over);
     }
   }
+  std::erase_if(unknown, [](const auto& f) { return f->state() != Flight::State::over; });
+  const std::lock_guard lock(flights().mutex);
+  for (const auto& flight : unknown) std::erase(flights().unknown, flight);
 }
 
 UserKernel::UserKernel(UserProgramPtr program, const std::string& symbol, std::string name,
@@ -219,7 +232,7 @@ std::shared_ptr<Flight> UserKernel::launch(const LaunchShape& shape,
     try {
       driver_->launch_with(function_, shape, parameters, stream);
     } catch (const Error&) {
-      flights().remove(key, flight);
+      flights().remove(key, flight, true);
       throw;
     }
     flight->record(stream);

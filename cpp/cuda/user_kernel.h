@@ -21,8 +21,10 @@ class Flight {
   // Both throw what the GPU reports, with the kernel's name.
   bool done();
   void synchronize();
-  // Whether its operands may go: it has ended, or the GPU is lost.
-  bool over() noexcept;
+  bool launched() const { return launched_; }
+  // Over: it has ended, or the GPU is lost. Unknown: it was not recorded, or cannot be asked.
+  enum class State { going, over, unknown };
+  State state() noexcept;
 
  private:
   void finish();
@@ -32,7 +34,7 @@ class Flight {
   Event event_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<void>> owners_;
-  std::atomic<bool> recorded_{false}, finished_{false};
+  std::atomic<bool> launched_{false}, recorded_{false}, finished_{false};
 };
 
 struct KernelUsage {

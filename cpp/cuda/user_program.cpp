@@ -19,6 +19,7 @@
 #include "cuda/cache.h"
 #include "cuda/device.h"
 #include "cuda/kernel_key.h"
+#include "cuda/of_process.h"
 
 namespace rlx::cuda {
 namespace {
@@ -114,6 +115,7 @@ std::vector<std::string> link_options(const UserSource& source) {
     }
     if (name == "-lineinfo" || name == "-generate-line-info") given["-lineinfo"] = "";
     if (name == "-G" || name == "-device-debug") given["-g"] = "";
+    if (name == "-ptxas-options" || name == "-Xptxas") given["-Xptxas=" + std::string(value)] = "";
     for (const auto& [compiler, linker] : spellings) {
       if (name != compiler) continue;
       given[linker] = value == "true" ? "=1" : value == "false" ? "=0" : "=" + std::string(value);
@@ -261,8 +263,7 @@ class Programs {
 }  // namespace
 
 UserProgramPtr compile_user(const UserSource& source) {
-  static auto& programs = *new Programs;
-  return programs.get(Job(source));
+  return of_process<Programs>().get(Job(source));
 }
 
 std::string architecture_named(const std::string& name) {

@@ -6,6 +6,7 @@ Session imports this module when the first model is loaded, so that `import rlx`
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from typing import Any
 
@@ -48,9 +49,20 @@ class _Uncollected:
     """
 
     def __init__(self) -> None:
+        self._enabled = False
+        self._begin()
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _begin(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
-        self._enabled = False
+
+    def _forget(self) -> None:
+        """A forked child has none of the threads that were inside but perhaps the one that forked,
+        which has nothing to turn off any more."""
+        if self._inside and self._enabled:
+            gc.enable()
+        self._begin()
 
     def __enter__(self) -> None:
         with self._lock:
@@ -61,7 +73,7 @@ class _Uncollected:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._inside -= 1
+            self._inside = max(self._inside - 1, 0)
             if self._inside == 0 and self._enabled:
                 gc.enable()
 

@@ -1,5 +1,6 @@
 """The command as a whole: help, its speed, exit codes, errors without tracebacks."""
 
+import os
 import re
 import subprocess
 import sys
@@ -86,10 +87,12 @@ def test_a_closed_pipe_is_no_error(source):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("arguments", ["ops", "ops --json", "--version"])
-def test_output_that_cannot_be_written_is_told_without_traceback(arguments):
+def test_output_that_cannot_be_written_is_told_without_traceback(arguments, unbuffered):
     with open("/dev/full", "w") as full:
         done = subprocess.run([sys.executable, "-m", "rlx", *arguments.split()], stdout=full,
-                              stderr=subprocess.PIPE, text=True, timeout=120)
+                              stderr=subprocess.PIPE, text=True, timeout=120,
+                              env=os.environ | {"PYTHONUNBUFFERED": unbuffered})
     assert done.returncode == 1
     assert done.stderr == "rlx: [Errno 28] No space left on device\n"

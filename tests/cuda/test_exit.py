@@ -121,10 +121,11 @@ time.sleep(0.3)
 
 
 def test_a_child_that_uses_the_gpu_first_is_waited_for_too(on_fake_gpu, tmp_path):  # noqa: F811
-    on_fake_gpu("""
+    done, _ = on_fake_gpu("""
 pid = os.fork()
 if pid == 0:
 """ + "\n".join("    " + line for line in AT_WORK.replace("{compiler}", "True").split("\n")) + """
     sys.exit(0)
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """, COMPILED=str(tmp_path / "compiled"), COMPILE_MS="500")
+    assert done.stdout.split()[-1] == "0"

@@ -201,39 +201,3 @@ os.environ["FAKE_CUDA_LOADS_MEET"] = "3"  # that of BEGIN is the first
 with concurrent.futures.ThreadPoolExecutor(2) as pool:
     list(pool.map(lambda name: rlx.cuda.compile(SOURCE, name), ["one<int>", "one<float>"]))
 """)
-
-
-@pytest.mark.parametrize("failing, kept", [("cuEventRecord", True), ("cuLaunchKernelEx", False)])
-def test_operands_live_while_a_kernel_may_run(on_fake_gpu, failing, kept):
-    """Also one whose end cannot be recorded; one that did not begin needs nothing."""
-    _, calls = on_fake_gpu(f"""
-def used(): return rlx._core.cuda_statistics()[0]["used_bytes"]
-z = rlx.cuda.to_device(np.ones(1 << 16, np.float32))
-before = used()
-os.environ["FAKE_CUDA_FAIL"] = "{failing}:1"
-refused(rlx.DeviceError, lambda: k(1, 1, z, *good[1:]), "mix")
-del os.environ["FAKE_CUDA_FAIL"]
-del z
-gc.collect()
-rlx.empty_cache()
-assert (used() == before) is {kept}
-k(1, 1, *good).synchronize()
-""")
-    assert calls.count("cuLaunchKernelEx") == 2
-
-
-def test_an_awaited_launch_takes_no_thread(on_fake_gpu, tmp_path):
-    busy = tmp_path / "busy"
-    busy.touch()
-    on_fake_gpu(f"""
-import asyncio, threading
-async def main():
-    launches = [asyncio.ensure_future(wait(k(1, 1, *good))) for _ in range(20)]
-    await asyncio.sleep(0.05)
-    assert not any(launch.done() for launch in launches)
-    assert not [t for t in threading.enumerate() if t.name.startswith("rlx-run")]
-    os.remove({str(busy)!r})
-    await asyncio.gather(*launches)
-async def wait(launch): await launch
-asyncio.run(main())
-""", FAKE_CUDA_BUSY=str(busy))

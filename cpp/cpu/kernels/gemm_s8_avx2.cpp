@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "cpu/kernels/gemm_s8_panels.h"
@@ -136,7 +137,9 @@ void multiply_bytes_of(const S8BytesBlock& block) {
 }
 
 void multiply_bytes(const S8BytesBlock& block) {
-  return block.depth == 16 ? multiply_bytes_of<4>(block) : multiply_bytes_of<2>(block);
+  static_assert(std::size(s8_depths) == 2);
+  return block.depth == s8_depths[0] ? multiply_bytes_of<s8_depths[0] / 4>(block)
+                                     : multiply_bytes_of<s8_depths[1] / 4>(block);
 }
 
 constexpr S8Kernels with_bytes(S8Kernels kernels) {

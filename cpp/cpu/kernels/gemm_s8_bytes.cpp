@@ -12,8 +12,6 @@
 namespace rlx::cpu {
 namespace {
 
-constexpr int64_t deepest = 16;
-
 struct Plan {
   bool direct;  // A is read where it lies
   int64_t a_ld, rows, cols, a_bytes, sums_bytes, c_bytes;
@@ -131,7 +129,7 @@ class Task {
 
 int64_t s8_bytes_workspace(const GemmS8Call& call, const S8Kernels& kernels) {
   // Before B is known: the deepest steps need most.
-  const Plan plan(call, kernels, deepest);
+  const Plan plan(call, kernels, s8_deepest);
   return plan.a_bytes + plan.sums_bytes + plan.c_bytes;
 }
 

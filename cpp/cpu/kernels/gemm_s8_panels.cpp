@@ -13,7 +13,7 @@ namespace rlx::cpu {
 namespace {
 
 constexpr int64_t lanes = S8Panel::lanes, vectors = S8Panel::vectors, width = S8Panel::width;
-constexpr int64_t deepest = 16;
+constexpr int64_t deepest = s8_deepest;
 constexpr int budget = 128;  // of one sign's weights that meet in one 16-bit sum
 
 // Of the depths, how long a row of B takes beside one in the other layout (measured on a Zen), and
@@ -22,7 +22,7 @@ struct Depth {
   int64_t rows;
   double time;
 };
-constexpr Depth depths[] = {{16, 0.64}, {8, 0.79}};
+constexpr Depth depths[] = {{s8_depths[0], 0.64}, {s8_depths[1], 0.79}};
 constexpr double extra_time = 1.3;  // of a further step, which reads B for one vector at a time
 constexpr int64_t extra_of_16 = 4;
 
@@ -62,7 +62,8 @@ void read_rows(const T* from, const Source& source, int64_t rows, int64_t cols, 
 
 void read_step(const Source& source, int64_t row, int64_t depth, int64_t col, Step& step) {
   const int64_t rows = std::min(depth, source.k - row), cols = std::min(lanes, source.n - col);
-  if (rows < depth) std::memset(step, 0, sizeof(step));
+  if (rows < depth || cols <= 0) std::memset(step, 0, sizeof(step));
+  if (cols <= 0) return;
   with_type(source, [&]<class T>(T) {
     const auto* from = reinterpret_cast<const T*>(source.b);
     read_rows(from + row * source.row_step + col * source.col_step, source, rows, cols, step);
@@ -283,7 +284,8 @@ int64_t s8_bytes_bound(int64_t k, int64_t n) {
   int64_t bytes = 0;
   for (const Depth& depth : depths) {
     const S8PanelsLayout layout(depth.rows, k, n);
-    const int64_t extra = vectors * layout.steps * extra_of_16 / 16 + 1;
+    // On average over the panels, each of which is rounded up to 64 bytes.
+    const int64_t extra = vectors * layout.steps * extra_of_16 / 16 + 2;
     bytes = std::max(bytes, layout.rest_at() + layout.panels * layout.rest_bytes(extra));
   }
   return bytes;

@@ -11,6 +11,8 @@ namespace rlx::cpu {
 // four rows, in each the two vectors, in each the columns' four bytes side by side. What was too
 // large for the steps of a panel lies behind all panels: further steps, vector by vector, with
 // runs of one vector; then the rows at which they start, in the same order.
+constexpr int64_t s8_depths[] = {16, 8}, s8_deepest = s8_depths[0];
+
 struct S8Panel {
   static constexpr int64_t lanes = 8, vectors = 2, width = vectors * lanes;
   int64_t extra_at = 0;              // from the header on

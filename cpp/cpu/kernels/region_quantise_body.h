@@ -43,8 +43,8 @@ void quantise(void* dst, const void* a, const void* b, const void* c, int64_t n)
     return count < lanes ? load_some(p, count) : load_vector(p);
   };
   int32_t numbers[few];
-  for (; n > 0; n -= few, out += few, x += few) {
-    const int64_t count = std::min(n, few);
+  for (int64_t count; n > 0; n -= count, out += count, x += count) {
+    count = std::min(n, few);
     for (int64_t i = 0; i < count; i += lanes) {
       const Vector s = one_scale ? scale0 : take(scale + i, count - i);
       const Vector z = one_scale ? zero0 : take(zero + i, count - i);
@@ -52,7 +52,7 @@ void quantise(void* dst, const void* a, const void* b, const void* c, int64_t n)
       std::memcpy(numbers + i, &y, sizeof y);
     }
     for (int64_t i = 0; i < count; ++i) out[i] = To(numbers[i]);
-    if (!one_scale) scale += few, zero += few;
+    if (!one_scale) scale += count, zero += count;
   }
 }
 

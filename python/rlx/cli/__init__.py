@@ -30,10 +30,10 @@ exit codes: 0 all is well, 1 failure or mismatch, 2 bad usage or input"""
 def main(argv: list[str] | None = None) -> int:
     """Runs one command; its exit code."""
     try:
-        arguments = _parser().parse_args(argv)
-        code = _run(arguments)
-        sys.stdout.flush()  # here, where a failure can be told
-        return code
+        try:
+            return _run(_parser().parse_args(argv))
+        finally:
+            print(end="", flush=True)  # here, where a failure can be told
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader of a pipe has seen enough

@@ -45,7 +45,7 @@ def compile(source: str | os.PathLike[str], name: str, *, arch: str | int | None
     An equal compilation is done once: for the process, and for others through the kernel cache
     (see rlx.cache_info). Raises InputError for options, an architecture that this NVRTC has not,
     and for a source that does not compile, with NVRTC's log; DeviceError without NVRTC, without
-    the GPU that is needed, or with an nvJitLink that is missing or older than NVRTC;
+    the GPU that is needed, or with an nvJitLink that is missing, old or of another CUDA;
     UnsupportedError for a kernel that takes references.
     """
     if not isinstance(name, str) or not name.strip():

@@ -37,9 +37,9 @@ def digest(text: str, headers: Mapping[str, str],
             candidates += [f for path in folders for f in sorted(path.rglob("*"))]
         candidates += [place / name for place in (*folders, folder, beside) for name in names]
         for path in candidates:
-            if path not in found and _is_file(path):
-                found[path] = path.read_text(errors="surrogateescape")
-                texts.append((found[path], path.parent))
+            if path not in found and (read := _read(path)) is not None:
+                found[path] = read
+                texts.append((read, path.parent))
     if not found:
         return ""
     whole = hashlib.sha256()
@@ -50,8 +50,9 @@ def digest(text: str, headers: Mapping[str, str],
     return whole.hexdigest()
 
 
-def _is_file(path: Path) -> bool:
+def _read(path: Path) -> str | None:
+    """The text of a file; None for what is none, or cannot be read: no compiler can either."""
     try:
-        return path.is_file()
+        return path.read_text(errors="surrogateescape") if path.is_file() else None
     except (OSError, ValueError):  # quotes may hold what is no name, or one that is too long
-        return False
+        return None
