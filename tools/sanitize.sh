@@ -13,4 +13,8 @@ PATH="$PWD/$build/venv/bin:$PATH"
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DRLX_SANITIZE=address;undefined" \
   -DPython_EXECUTABLE="$PWD/$build/venv/bin/python"
 cmake --build "$build"
-UBSAN_OPTIONS=print_stacktrace=1 "$build/rlx_cpp_tests"
+# Half of the tests on each of two cores.
+export UBSAN_OPTIONS=print_stacktrace=1
+"$build/rlx_cpp_tests" "" 1 2 &
+"$build/rlx_cpp_tests" "" 0 2
+wait $!

@@ -1,5 +1,7 @@
-// Runs the registered C++ tests, or those whose name contains the first argument.
+// Runs the registered C++ tests, or those whose name contains the first argument; with further
+// arguments K N only every Nth of them, from the Kth on (of 0 to N - 1).
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 
@@ -7,9 +9,10 @@
 
 int main(int argc, char** argv) {
   const std::string wanted = argc > 1 ? argv[1] : "";
-  int passed = 0, failed = 0;
+  const int share = argc > 3 ? std::atoi(argv[2]) : 0, shares = argc > 3 ? std::atoi(argv[3]) : 1;
+  int found = 0, passed = 0, failed = 0;
   for (const auto& test : rlx::test::cases()) {
-    if (test.name.find(wanted) == std::string::npos) continue;
+    if (test.name.find(wanted) == std::string::npos || found++ % shares != share) continue;
     try {
       test.body();
       ++passed;
