@@ -96,9 +96,9 @@ bool by_interface(PyObject* object, const char* name, int ordinal, void* stream,
   const py::tuple data(d["data"]);
   const auto address = data[0].cast<uintptr_t>();
   if (address) {
-    const int found = cuda::api::open_driver(ordinal)->ordinal_of(
+    const int owner = cuda::api::open_driver(ordinal)->ordinal_of(
         reinterpret_cast<const void*>(address));
-    if (found >= 0) check_ordinal(name, found, ordinal);
+    if (owner >= 0) check_ordinal(name, owner, ordinal);
   }
   await_contents(d, name, ordinal, stream);
   into.read_only = data[1].cast<bool>();

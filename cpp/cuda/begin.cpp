@@ -26,13 +26,9 @@ struct Beginners {
 
 // Ordinals of GPUs, and whether cuDNN. A forked child does not begin again what its parent began,
 // which may have held the locks of what is opened.
-struct Begun {
-  std::atomic<bool> one[2][16] = {};
-};
-
 bool is_first(int ordinal, bool convolves) {
-  static Begun begun;
-  return ordinal < 16 && !begun.one[convolves][ordinal].exchange(true);
+  static std::atomic<bool> begun[2][16] = {};
+  return ordinal < 16 && !begun[convolves][ordinal].exchange(true);
 }
 
 template <class Work>

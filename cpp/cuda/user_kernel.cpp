@@ -142,6 +142,7 @@ void Flight::synchronize() {
 }
 
 Flight::State Flight::state() noexcept {
+  if (!launched_) return State::going;
   bool known = recorded_;
   try {
     if (known && done()) return State::over;
@@ -164,7 +165,7 @@ void sweep_flights() noexcept {
   for (const Flights::Key& key : streams) {
     while (const auto flight = flights().first(key)) {
       const Flight::State state = flight->state();
-      if (state == Flight::State::going || !flight->launched()) break;
+      if (state == Flight::State::going) break;
       flights().remove(key, flight, state == Flight::State::over);
     }
   }

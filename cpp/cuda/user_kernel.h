@@ -21,7 +21,6 @@ class Flight {
   // Both throw what the GPU reports, with the kernel's name.
   bool done();
   void synchronize();
-  bool launched() const { return launched_; }
   // Over: it has ended, or the GPU is lost. Unknown: it was not recorded, or cannot be asked.
   enum class State { going, over, unknown };
   State state() noexcept;

@@ -13,18 +13,16 @@ namespace rlx::cpu {
 namespace {
 
 constexpr int64_t lanes = S8Panel::lanes, vectors = S8Panel::vectors, width = S8Panel::width;
-constexpr int64_t deepest = s8_deepest;
 constexpr int budget = 128;  // of one sign's weights that meet in one 16-bit sum
 
-// Of the depths, how long a row of B takes beside one in the other layout (measured on a Zen), and
-// how many further steps are worth it, for each 16 of the matrix: a quarter bounds the memory.
+// How long a row of B takes at each depth beside one in the other layout (measured on a Zen).
 struct Depth {
   int64_t rows;
   double time;
 };
 constexpr Depth depths[] = {{s8_depths[0], 0.64}, {s8_depths[1], 0.79}};
 constexpr double extra_time = 1.3;  // of a further step, which reads B for one vector at a time
-constexpr int64_t extra_of_16 = 4;
+constexpr int64_t steps_for_extra = 4;  // a further step for so many bounds the memory
 
 // B, [k, n], and what is taken off its numbers.
 struct Source {
@@ -42,7 +40,7 @@ auto with_type(const Source& source, F f) {
 
 // Rows of a vector's columns, less the shift.
 typedef int16_t Row __attribute__((vector_size(lanes * sizeof(int16_t))));
-using Step = Row[deepest];
+using Step = Row[s8_deepest];
 
 template <class T>
 void read_rows(const T* from, const Source& source, int64_t rows, int64_t cols, Step& step) {
@@ -127,7 +125,7 @@ void write_part(Step& step, int64_t first, int64_t end, int64_t run_bytes, int8_
 
 // The further steps that rows of a step need which do not fit.
 int64_t count_parts(const Step& step, int64_t first, int64_t end) {
-  int8_t unused[deepest * lanes];
+  int8_t unused[s8_deepest * lanes];
   Step left;
   std::memcpy(left, step, sizeof(left));
   int64_t count = 0;
@@ -145,14 +143,14 @@ struct Extra {
 
 Extra count_vector(const Source& source, int64_t col, const Extra& most) {
   Extra extra;
-  for (int64_t row = 0; row < source.k; row += deepest) {
+  for (int64_t row = 0; row < source.k; row += s8_deepest) {
     bool enough = true;
     Step step;
-    read_step(source, row, deepest, col, step);
+    read_step(source, row, s8_deepest, col, step);
     for (size_t d = 0; d < std::size(depths); ++d) {
       if (extra.count[d] > most.count[d]) continue;
       enough = false;
-      for (int64_t first = 0; first < deepest; first += depths[d].rows) {
+      for (int64_t first = 0; first < s8_deepest; first += depths[d].rows) {
         const int64_t end = first + depths[d].rows;
         if (!fits(step, first, end)) extra.count[d] += count_parts(step, first, end);
       }
@@ -191,15 +189,15 @@ Extra most_worth(int64_t k, int64_t n) {
   Extra most;
   for (size_t d = 0; d < std::size(depths); ++d) {
     const S8PanelsLayout layout(depths[d].rows, k, n);
-    most.count[d] = layout.panels * vectors * layout.steps * extra_of_16 / 16;
+    most.count[d] = layout.panels * vectors * layout.steps / steps_for_extra;
   }
   return most;
 }
 
 // The further steps of every vector, and how many there are of all.
-std::vector<Extra> count_extra(const Source& source, Extra& total, int threads) {
-  const Extra most = most_worth(source.k, source.n);
-  const int64_t panels = S8PanelsLayout(deepest, source.k, source.n).panels;
+std::vector<Extra> count_extra(const Source& source, const Extra& most, Extra& total,
+                               int threads) {
+  const int64_t panels = S8PanelsLayout(s8_deepest, source.k, source.n).panels;
   std::vector<Extra> each(size_t(panels * vectors));
   std::atomic<int64_t> found[std::size(depths)] = {};
   parallel_for(threads, panels, panels_at_once(source.k), [&](int64_t begin, int64_t end) {
@@ -215,8 +213,7 @@ std::vector<Extra> count_extra(const Source& source, Extra& total, int threads) 
 }
 
 // The depth that takes least time, or none where the other layout does.
-const Depth* best_depth(const Source& source, const Extra& extra) {
-  const Extra most = most_worth(source.k, source.n);
+const Depth* best_depth(const Source& source, const Extra& most, const Extra& extra) {
   const Depth* best = nullptr;
   double least = 1;
   for (size_t d = 0; d < std::size(depths); ++d) {
@@ -285,7 +282,7 @@ int64_t s8_bytes_bound(int64_t k, int64_t n) {
   for (const Depth& depth : depths) {
     const S8PanelsLayout layout(depth.rows, k, n);
     // On average over the panels, each of which is rounded up to 64 bytes.
-    const int64_t extra = vectors * layout.steps * extra_of_16 / 16 + 2;
+    const int64_t extra = vectors * layout.steps / steps_for_extra + 2;
     bytes = std::max(bytes, layout.rest_at() + layout.panels * layout.rest_bytes(extra));
   }
   return bytes;
@@ -296,8 +293,9 @@ bool s8_pack_bytes(bool b_signed, const int8_t* b, int64_t ldb, bool trans, int6
   Source source{b, trans ? 1 : ldb, trans ? ldb : 1, k, n, b_signed, 0};
   if (!b_signed) source.shift = mean(source);
   Extra total;
-  const std::vector<Extra> extra = count_extra(source, total, threads);
-  const Depth* best = best_depth(source, total);
+  const Extra most = most_worth(k, n);
+  const std::vector<Extra> extra = count_extra(source, most, total, threads);
+  const Depth* best = best_depth(source, most, total);
   if (!best) return false;
   header.depth = int32_t(best->rows);
   header.shift = source.shift;

@@ -48,14 +48,15 @@ def same_type(zero: Value | None, dtype: DType, what: str) -> None:
                          expected=dtype.name.lower(), got=zero.dtype.name.lower())
 
 
-def window(x: Value, strides, dilations, kernel=None, most: int = 3) -> tuple[tuple, tuple]:
+def window(x: Value, strides, dilations, kernel=None,
+           most: int | None = 3) -> tuple[tuple, tuple]:
     """(strides, dilations) of a sliding window over NC... x, ones where they are not given.
 
-    `most` axes a window may slide along: the kernels of Conv and Pool know three.
+    `most` axes a window may slide along, None for any: the kernels of Conv and Pool know three.
     """
     rank_at_least(x, 3)
     spatial = x.rank - 2
-    if spatial > most:
+    if most is not None and spatial > most:
         raise UnsupportedError("a window slides along too many axes", got=str(x.type),
                                expected=f"N, C and at most {most} more axes")
     if kernel is not None:

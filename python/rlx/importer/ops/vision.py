@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from rlx.errors import ModelError, UnsupportedError
-from rlx.importer.ops.checks import LARGEST, all_in_range, in_range, rank_is, window
+from rlx.importer.ops.checks import all_in_range, in_range, rank_is, window
 from rlx.importer.ops.conv import add_channel_bias, check_kernel
 from rlx.importer.registry import Ints, op
 from rlx.ir.build import DType, Value, apply, product
@@ -84,7 +84,7 @@ def col2im(b, x, image_shape, block_shape, *, dilations: Ints = None,
 def max_unpool(b, x, indices, output_shape=None, *, kernel_shape: Ints,
                pads: Ints = None, strides: Ints = None):
     """Scatters x into zeros; a larger output_shape adds more zeros at the ends."""
-    strides, _ = window(x, strides, None, kernel_shape, most=LARGEST)
+    strides, _ = window(x, strides, None, kernel_shape, most=None)
     rank_is(indices, x.rank, "the indices")
     rank = x.rank - 2
     pads = all_in_range("pads", pads or (0,) * (2 * rank), 2 * rank, 0)
@@ -115,7 +115,7 @@ def deform_conv(b, x, w, offset, bias=None, mask=None, *, dilations: Ints = None
                 group: int = 1, kernel_shape: Ints = None, offset_group: int = 1,
                 pads: Ints = None, strides: Ints = None):
     """Samples at moved places, then the product with the weights of each group."""
-    strides, dilations = window(x, strides, dilations, most=LARGEST)
+    strides, dilations = window(x, strides, dilations, most=None)
     rank_is(w, x.rank, "w")
     rank_is(offset, x.rank, "offset")
     rank = x.rank - 2
