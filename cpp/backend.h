@@ -120,6 +120,7 @@ class Queue {
   // Work from now on goes to the caller's stream, behind what was put here before; null: to one
   // of its own.
   virtual void use(void* stream) = 0;
+  virtual void leave() noexcept = 0;  // the caller's stream, which may be gone before the next use
   virtual void* stream() = 0;     // RunArgs::stream
   virtual uint64_t* random() = 0; // RunArgs::random
   // Between host and device memory, any way. Host memory that is read may be changed after the
@@ -155,6 +156,7 @@ class Device {
   virtual std::unique_ptr<Queue> make_queue(uint64_t random) const;
   // The device's copy of a weight, made once while anybody holds one.
   virtual std::shared_ptr<const void> upload(const Constant& constant) const;
+  // Work on any stream may use it, also still when it is freed.
   virtual std::shared_ptr<void> allocate(size_t bytes) const;
   // Behind all that any Queue was given; done when it returns.
   virtual void copy(void* to, const void* from, size_t bytes) const;

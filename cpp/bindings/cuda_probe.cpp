@@ -9,7 +9,7 @@
 #include "cuda/api/loader.h"
 #include "cuda/cache.h"
 #include "cuda/device.h"
-#include "cuda/user_kernel.h"
+#include "cuda/flight.h"
 
 namespace py = pybind11;
 

@@ -32,16 +32,28 @@ void drop_capsule(PyObject* capsule) {
 
 // Makes the consumer's stream wait for what makes the contents.
 void order(const DeviceArray& array, const py::object& stream) {
-  if (stream.is_none()) return;
-  const auto wanted = stream.cast<int64_t>();
-  if (wanted < 0) return;  // -1: the consumer takes care
+  const int64_t wanted = stream.is_none() ? -1 : stream.cast<int64_t>();
+  if (wanted < 0) return cuda::MemoryPool::lend(array.memory);  // the consumer takes care
   auto* consumer = reinterpret_cast<void*>(wanted == 0 ? legacy_stream : uintptr_t(wanted));
+  cuda::MemoryPool::lend(array.memory, static_cast<cuda::Stream>(consumer));
   if (consumer == array.stream) return;
-  order_streams(*cuda::open_gpu(array.ordinal)->driver, array.stream, consumer);
+  order_streams(*cuda::gpu_of(*array.device)->driver, array.stream, consumer);
+}
+
+py::object asked(const py::kwargs& request, const char* name) {
+  return request.contains(name) ? py::object(request[name]) : py::none();
 }
 
 py::capsule to_dlpack(const std::shared_ptr<DeviceArray>& array, const py::object& stream,
-                      const py::kwargs&) {
+                      const py::kwargs& request) {
+  const py::object where = asked(request, "dl_device");
+  if (!where.is_none() && !where.equal(py::make_tuple(dl_cuda, array->ordinal))) {
+    throw py::buffer_error("a DeviceArray is lent on its own GPU only: copy it with numpy()");
+  }
+  if (PyObject_IsTrue(asked(request, "copy").ptr()) == 1) {
+    throw py::buffer_error("a DeviceArray is lent, not copied: copy it in the other library");
+  }
+  check_alive(*array, "array");
   order(*array, stream);
   auto made = std::make_unique<Export>();
   made->array = array;
@@ -56,6 +68,8 @@ py::capsule to_dlpack(const std::shared_ptr<DeviceArray>& array, const py::objec
 py::dict interface_of(const DeviceArray& array) {
   const char* typestr = row_of(array.dtype).typestr;
   if (!typestr) throw py::attribute_error("__cuda_array_interface__ has no such element type");
+  check_alive(array, "array");
+  cuda::MemoryPool::lend(array.memory);
   py::dict d;
   d["shape"] = py::tuple(py::cast(array.shape));
   d["typestr"] = typestr;
@@ -76,11 +90,25 @@ py::object to_numpy(const DeviceArray& array) {
 
 }  // namespace
 
+void check_alive(const DeviceArray& array, const std::string& name) {
+  if (cuda::gpu_of(*array.device)->driver->make_current_quietly()) return;
+  throw Error(ErrorKind::stale_handle, "'" + name + "' lies on a GPU as it was before a reset");
+}
+
 void order_streams(cuda::Driver& driver, void* producer, void* consumer) {
+  auto* const from = static_cast<cuda::Stream>(producer);
+  auto* const to = static_cast<cuda::Stream>(consumer);
+  const bool is_recorded = driver.is_captured(from), is_recording = driver.is_captured(to);
+  if (is_recorded && !is_recording) {
+    Error error(ErrorKind::input, "the array's contents are being captured into a graph");
+    error.remedy = "its use on the captured stream, or after a launch of the graph";
+    throw error;
+  }
+  if (is_recording && !is_recorded) return driver.synchronize(from);
   const cuda::Event event = driver.make_event(false);
   try {
-    driver.record(event, static_cast<cuda::Stream>(producer));
-    driver.wait(static_cast<cuda::Stream>(consumer), event);
+    driver.record(event, from);
+    driver.wait(to, event);
   } catch (const Error&) {
     driver.free(event);
     throw;
@@ -93,7 +121,8 @@ void* DeviceSink::tensor(size_t output, DType dtype, std::span<const int64_t> sh
   const Device& device = self_.executable.device();
   array->dtype = dtype;
   array->shape.assign(shape.begin(), shape.end());
-  array->memory = device.allocate(size_t(element_count(shape)) * size_of(dtype));
+  const size_t bytes = size_t(element_count(shape)) * size_of(dtype);
+  array->memory = cuda::gpu_of(device)->pool->get(bytes, static_cast<cuda::Stream>(stream_));
   array->ordinal = self_.ordinal;
   array->stream = stream_;
   array->device = self_.device;

@@ -20,7 +20,11 @@ struct DeviceArray {
 // CUDA's name for the legacy default stream, on which PyTorch works unless told otherwise.
 constexpr uintptr_t legacy_stream = 1;
 
-// Makes `consumer` wait for what has been put on `producer`.
+// Throws Error(stale_handle) when its GPU was reset, or lost, since it was made.
+void check_alive(const DeviceArray& array, const std::string& name);
+
+// Makes `consumer` wait for what has been put on `producer`. A stream that is being captured cannot
+// wait for others: the host does. Error(input) where only `producer` is being captured.
 void order_streams(cuda::Driver& driver, void* producer, void* consumer);
 
 // Borrows an object that says it lies on GPU `ordinal`; false when it does not lie on a GPU.

@@ -1,4 +1,4 @@
-// The structures of DLPack (unversioned form) and its names of element types.
+// The structures of DLPack, without and with a version, and its names of element types.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace rlx::bindings {
 
 struct DLDevice {
-  int32_t type;  // 1: host, 2: CUDA
+  int32_t type;  // 1: host, 2: CUDA, 13: CUDA's managed memory
   int32_t id;
 };
 
@@ -33,7 +33,17 @@ struct DLManagedTensor {
   void (*deleter)(DLManagedTensor*);
 };
 
-constexpr int32_t dl_cuda = 2;
+struct DLManagedTensorVersioned {
+  uint32_t major, minor;
+  void* context;
+  void (*deleter)(DLManagedTensorVersioned*);
+  uint64_t flags;
+  DLTensor tensor;
+};
+
+constexpr int32_t dl_cuda = 2, dl_cuda_managed = 13;
+constexpr uint32_t dl_major = 1;            // that we read; a minor one changes no layout
+constexpr uint64_t dl_read_only = 1;
 
 struct DLTypeRow {
   DType dtype;

@@ -6,6 +6,7 @@
 #include "bindings/device_array.h"
 #include "bindings/observe.h"
 #include "core/error.h"
+#include "cuda/device.h"
 
 namespace rlx::bindings {
 namespace {
@@ -88,10 +89,20 @@ void* stream_of(const PyExecutable& self, const RunCall& call) {
   return reinterpret_cast<void*>(given ? given : legacy_stream);
 }
 
+// A run allocates, and replays graphs of its own: neither can be part of another graph.
+void check_not_captured(const PyExecutable& self, void* stream) {
+  const cuda::Gpu* gpu = cuda::gpu_of(*self.device);
+  if (!gpu || !gpu->driver->is_captured(static_cast<cuda::Stream>(stream))) return;
+  Error error(ErrorKind::input, "the stream is being captured into a graph");
+  error.remedy = "run before or after the capture: mode='graph' records the Session's own graph";
+  throw error;
+}
+
 PyObject* run_checked(PyObject* raw_self, const RunCall& call) {
   auto& self = *py::handle(raw_self).cast<PyExecutable*>();
   const bool to_device = wants_device(self, call);
   void* stream = stream_of(self, call);
+  if (stream && call.stream) check_not_captured(self, stream);
   State* state = nullptr;
   if (call.state) {
     auto& given = *py::handle(call.state).cast<PyState*>();

@@ -3,7 +3,6 @@
 
 #include "bindings/casters.h"
 #include "core/error.h"
-#include "cuda/device.h"
 
 namespace rlx::bindings {
 namespace {
@@ -39,7 +38,6 @@ void LaunchOperands::add_array(const py::tuple& given) {
   const auto name = given[0].cast<std::string>();
   const py::object object = given[1];
   DeviceArray* ours = py::isinstance<DeviceArray>(object) ? object.cast<DeviceArray*>() : nullptr;
-  if (ours) check_alive(*ours, name);
   Borrowed borrowed;
   if (!borrow_device_tensor(object.ptr(), name.c_str(), kernel_.ordinal(), stream_, borrowed)) {
     Error error(ErrorKind::input, "'" + name + "' does not lie on a GPU");
@@ -57,13 +55,6 @@ void LaunchOperands::add_array(const py::tuple& given) {
   owners.push_back(keep_alive(borrowed.keeper));
   owners.push_back(keep_alive(object));
   if (ours && given[3].cast<bool>()) written_.push_back(ours);
-}
-
-void LaunchOperands::check_alive(const DeviceArray& array, const std::string& name) const {
-  if (array.ordinal != kernel_.ordinal()) return;  // told by who borrows it
-  const cuda::Gpu* gpu = cuda::gpu_of(*array.device);
-  if (gpu && gpu->driver.get() == &kernel_.driver()) return;
-  throw Error(ErrorKind::stale_handle, "'" + name + "' lies on a GPU as it was before a reset");
 }
 
 void LaunchOperands::written() const {

@@ -23,7 +23,6 @@ class LaunchOperands {
 
  private:
   void add_array(const py::tuple& given);
-  void check_alive(const DeviceArray& array, const std::string& name) const;
 
   const cuda::UserKernel& kernel_;
   void* const stream_;

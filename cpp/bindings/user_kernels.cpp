@@ -72,9 +72,10 @@ std::shared_ptr<DeviceArray> to_device(const py::object& host, int ordinal) {
   array->ordinal = ordinal;
   array->stream = reinterpret_cast<void*>(legacy_stream);
   const Unlocked unlocked;
-  array->device = cuda::make_device(cuda::open_gpu(ordinal), {});
-  array->memory = array->device->allocate(bytes);
-  array->device->copy(array->memory.get(), input.data, bytes);
+  const auto gpu = cuda::open_gpu(ordinal);
+  array->device = cuda::make_device(gpu, {});
+  array->memory = gpu->pool->get(bytes);
+  gpu->weights->copy(array->memory.get(), input.data, bytes);
   return array;
 }
 

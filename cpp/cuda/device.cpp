@@ -67,7 +67,11 @@ class CudaDevice final : public Device, public plan::WeightUpdates {
   std::shared_ptr<const void> upload(const Constant& constant) const override {
     return gpu_->weights->upload(this, constant);
   }
-  std::shared_ptr<void> allocate(size_t bytes) const override { return gpu_->pool->get(bytes); }
+  std::shared_ptr<void> allocate(size_t bytes) const override {
+    std::shared_ptr<void> block = gpu_->pool->get(bytes);
+    MemoryPool::lend(block);
+    return block;
+  }
   void copy(void* to, const void* from, size_t bytes) const override {
     gpu_->weights->settle(this);
     gpu_->driver->synchronize_all();

@@ -46,6 +46,29 @@ struct LaunchShape {
   bool programmatic = false;      // may begin before its predecessor ends: the kernel waits itself
 };
 
+// While it lives, the calling thread works in a GPU's context; false when that is lost. The thread
+// may then also do what CUDA forbids, and answers by spoiling the capture, as long as another
+// library captures a stream, such as to ask for memory.
+class [[nodiscard]] Current {
+ public:
+  using Exchange = int (*)(int* mode);  // the thread's mode for another
+
+  explicit Current(bool alive) : alive_(alive) {}
+  Current(Exchange exchange, int mode) : alive_(true), exchange_(exchange), mode_(mode) {
+    exchange_(&mode_);
+  }
+  ~Current() {
+    if (exchange_) exchange_(&mode_);
+  }
+  Current(const Current&) = delete;
+  explicit operator bool() const { return alive_; }
+
+ private:
+  const bool alive_;
+  const Exchange exchange_ = nullptr;
+  int mode_ = 0;
+};
+
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -53,8 +76,8 @@ class Driver {
   // Whether device memory can be read and written as the host's is: in the emulator.
   virtual bool host_memory() const { return false; }
   // Libraries work in the calling thread's current context.
-  virtual void make_current() = 0;
-  virtual bool make_current_quietly() noexcept = 0;  // false when the context is lost
+  virtual Current make_current() = 0;
+  virtual Current make_current_quietly() noexcept = 0;
   virtual void synchronize_all() = 0;
 
   // --- kernels ---
@@ -102,6 +125,7 @@ class Driver {
   virtual void abandon_capture(Stream stream) noexcept = 0;
   virtual void launch(Graph graph, Stream stream) = 0;
   virtual void free(Graph graph) noexcept = 0;
+  virtual bool is_captured(Stream stream) = 0;                 // by whomever
 };
 
 }  // namespace rlx::cuda

@@ -10,6 +10,8 @@ namespace rlx::cuda {
 namespace {
 
 constexpr size_t slab_bytes = size_t{2} << 20, largest_small = size_t{256} << 10, least = 256;
+// Blocks of one size that wait for work elsewhere while others are allocated.
+constexpr size_t most_waiting = 8, most_waiting_bytes = size_t{256} << 20;
 
 size_t rounded(size_t bytes) {
   if (bytes <= largest_small) return std::bit_ceil(std::max(bytes, least));
@@ -19,29 +21,22 @@ size_t rounded(size_t bytes) {
 }  // namespace
 
 MemoryPool::~MemoryPool() {
-  for (const auto& [size, memory] : free_) driver_->free(memory);
+  trim(0);
   for (void* slab : slabs_) driver_->free(slab);
 }
 
-std::shared_ptr<void> MemoryPool::get(size_t bytes) {
+std::shared_ptr<void> MemoryPool::get(size_t bytes, std::optional<Stream> home) {
   const size_t size = rounded(bytes);
+  auto use = std::make_shared<Use>(home);
   void* memory = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    if (size <= largest_small) {
+    memory = reuse(size, home);
+    if (memory) {
+      statistics_.kept -= size;
+    } else if (size <= largest_small) {
       memory = carve(size);
     } else {
-      // The latest of its size: a caller that drops its result gets the same address again, at
-      // which the walk is recorded already.
-      const auto after = free_.upper_bound(size);
-      if (after != free_.begin() && std::prev(after)->first == size) {
-        const auto found = std::prev(after);
-        memory = found->second;
-        free_.erase(found);
-        statistics_.kept -= size;
-      }
-    }
-    if (!memory) {
       ++statistics_.driver_allocations;
       try {
         memory = driver_->allocate(size);
@@ -54,17 +49,65 @@ std::shared_ptr<void> MemoryPool::get(size_t bytes) {
     statistics_.used += size;
     statistics_.most_used = std::max(statistics_.most_used, statistics_.used);
   }
-  return {memory, [pool = shared_from_this(), size](void* p) { pool->put_back(p, size); }};
+  return {memory, Release{shared_from_this(), size, std::move(use)}};
+}
+
+void MemoryPool::lend(const std::shared_ptr<void>& block, std::optional<Stream> stream) {
+  const auto* release = std::get_deleter<Release>(block);
+  if (release && !(stream && stream == release->use->home)) release->use->lent = true;
+}
+
+size_t MemoryPool::Free::unsettled() const {
+  size_t count = lent.size();
+  for (const auto& [stream, blocks] : homes) count += blocks.size();
+  return count;
+}
+
+// The latest block: a caller that drops its result gets the same address again, at which the walk
+// is recorded already. Few wait for work elsewhere before the GPU is waited for.
+void* MemoryPool::reuse(size_t size, std::optional<Stream> home) {
+  const auto found = free_.find(size);
+  if (found == free_.end()) return nullptr;
+  Free& free = found->second;
+  Blocks* from = &free.idle;
+  const auto at_home = home ? free.homes.find(*home) : free.homes.end();
+  if (at_home != free.homes.end()) from = &at_home->second;
+  if (from->empty()) {
+    const size_t waiting = free.unsettled();
+    if (waiting == 0 || (waiting < most_waiting && waiting * size < most_waiting_bytes) ||
+        !settle()) {
+      return nullptr;
+    }
+    from = &free.idle;
+  }
+  void* memory = from->back();
+  from->pop_back();
+  if (at_home != free.homes.end() && from->empty()) std::erase_if(free.homes, [](const auto& h) {
+    return h.second.empty();
+  });
+  return memory;
+}
+
+// When the GPU has nothing to do, nothing uses what is free.
+bool MemoryPool::settle() noexcept {
+  try {
+    driver_->synchronize_all();
+  } catch (const Error&) {
+    return false;
+  }
+  for (auto& [size, free] : free_) {
+    Blocks& idle = free.idle;
+    idle.insert(idle.end(), free.lent.begin(), free.lent.end());
+    for (const auto& [stream, blocks] : free.homes) {
+      idle.insert(idle.end(), blocks.begin(), blocks.end());
+    }
+    free.lent.clear();
+    free.homes.clear();
+  }
+  return true;
 }
 
 void* MemoryPool::carve(size_t size) {
-  auto& list = small_[size];
-  if (!list.empty()) {
-    void* memory = list.back();
-    list.pop_back();
-    statistics_.kept -= size;
-    return memory;
-  }
   if (slab_left_ < size) {
     slab_at_ = static_cast<std::byte*>(driver_->allocate(slab_bytes));
     slabs_.push_back(slab_at_);
@@ -77,25 +120,28 @@ void* MemoryPool::carve(size_t size) {
   return memory;
 }
 
-void MemoryPool::put_back(void* memory, size_t size) noexcept {
+void MemoryPool::put_back(void* memory, size_t size, const Use& use) noexcept {
   const std::lock_guard lock(mutex_);
   statistics_.used -= size;
   statistics_.kept += size;
-  if (size <= largest_small) {
-    small_[size].push_back(memory);
-    return;
-  }
-  free_.emplace(size, memory);
-  if (statistics_.kept > cap_) trim(cap_);
+  Free& free = free_[size];
+  (use.lent ? free.lent : use.home ? free.homes[*use.home] : free.idle).push_back(memory);
+  if (size > largest_small && statistics_.kept > cap_) trim(cap_);
 }
 
-// Large blocks go back, largest first; slabs stay, since parts of them may be in use.
+// Large blocks go back, largest first, for which the driver waits until nothing uses them; slabs
+// stay, since parts of them may be in use.
 void MemoryPool::trim(size_t most) noexcept {
-  while (statistics_.kept > most && !free_.empty()) {
-    const auto last = std::prev(free_.end());
-    driver_->free(last->second);
-    statistics_.kept -= last->first;
-    free_.erase(last);
+  const auto give_back = [&](size_t size, Blocks& blocks) {
+    for (; !blocks.empty() && statistics_.kept > most; blocks.pop_back()) {
+      driver_->free(blocks.back());
+      statistics_.kept -= size;
+    }
+  };
+  for (auto at = free_.rbegin(); at != free_.rend() && at->first > largest_small; ++at) {
+    give_back(at->first, at->second.idle);
+    give_back(at->first, at->second.lent);
+    for (auto& [stream, blocks] : at->second.homes) give_back(at->first, blocks);
   }
 }
 

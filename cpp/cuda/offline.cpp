@@ -51,8 +51,8 @@ class OfflineDriver final : public Driver {
   }
 
   const DeviceInfo& info() const override { return info_; }
-  void make_current() override {}
-  bool make_current_quietly() noexcept override { return true; }
+  Current make_current() override { return Current(true); }
+  Current make_current_quietly() noexcept override { return Current(true); }
   void synchronize_all() override {}
 
   Module load(std::span<const std::byte>) override { return reinterpret_cast<Module>(this); }
@@ -102,6 +102,7 @@ class OfflineDriver final : public Driver {
   void abandon_capture(Stream) noexcept override {}
   void launch(Graph, Stream) override {}
   void free(Graph) noexcept override {}
+  bool is_captured(Stream) override { return false; }
 
  private:
   void release(void* at) noexcept {

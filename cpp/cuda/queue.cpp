@@ -69,10 +69,22 @@ class StreamQueue final : public LaneQueue {
 
   void use(void* stream) override {
     const Stream next = stream ? static_cast<Stream>(stream) : own_;
-    if (next == current_) return;
-    driver_->record(done_, current_);
+    if (!std::exchange(is_left_, false)) {
+      if (next == current_) return;
+      driver_->record(done_, current_);
+    }
     driver_->wait(next, done_);
     current_ = next;
+  }
+  // Until the next run the caller may capture its stream, or destroy it.
+  void leave() noexcept override {
+    if (current_ == own_) return;
+    try {
+      driver_->record(done_, current_);
+      is_left_ = true;
+    } catch (const Error&) {  // nothing is in order on a GPU that is lost
+    }
+    current_ = own_;
   }
   void* stream() override {
     weights_->settle(user_);
@@ -92,7 +104,8 @@ class StreamQueue final : public LaneQueue {
     }
   }
   void synchronize() override {
-    driver_->synchronize(current_);
+    if (is_left_) driver_->synchronize(done_);
+    else driver_->synchronize(current_);
     for (Slot& slot : slots_) slot.waits = false;
     staged_ = 0;
     if (std::exchange(random_[1], 0) != 0) {
@@ -198,6 +211,7 @@ class StreamQueue final : public LaneQueue {
   const Stream own_;
   Stream current_, recorded_on_ = nullptr;
   const Event done_;
+  bool is_left_ = false;    // what was done last was done on a caller's stream, until done_
   Event begin_ = nullptr, end_ = nullptr;  // of timed work
   Ranges ranges_;
   std::vector<Lane> lanes_;

@@ -1,8 +1,7 @@
-// Loads users' programs, checks launches, and keeps their operands.
+// Loads users' programs and checks launches.
 #include "cuda/user_kernel.h"
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <utility>
 
@@ -61,118 +60,7 @@ std::shared_ptr<void> module_of(const UserProgram& program,
   return known->module;
 }
 
-// Launches that may be going on. Those of a stream end in its order; one of which that cannot be
-// known is set apart, and keeps its operands while the GPU is there.
-struct Flights {
-  using Key = std::pair<const api::GpuDriver*, Stream>;
-  std::mutex mutex;
-  std::map<Key, std::deque<std::shared_ptr<Flight>>> going;
-  std::vector<std::shared_ptr<Flight>> unknown;
-
-  std::shared_ptr<Flight> first(const Key& key) {
-    const std::lock_guard lock(mutex);
-    const auto found = going.find(key);
-    return found == going.end() ? nullptr : found->second.front();
-  }
-  void add(const Key& key, std::shared_ptr<Flight> flight) {
-    const std::lock_guard lock(mutex);
-    going[key].push_back(std::move(flight));
-  }
-  void remove(const Key& key, const std::shared_ptr<Flight>& flight, bool is_over) {
-    const std::lock_guard lock(mutex);
-    const auto found = going.find(key);
-    if (found == going.end()) return;  // another thread was first
-    auto& queue = found->second;
-    const bool had = queue.front() == flight;
-    if (had) queue.pop_front();
-    else if (std::erase(queue, flight) == 0) return;
-    if (!is_over) unknown.push_back(flight);
-    if (queue.empty()) going.erase(found);
-  }
-};
-
-Flights& flights() { return of_process<Flights>(); }
-
-Error of_kernel(const Error& error, const std::string& name) {
-  Error named(error.kind, "kernel '" + name + "': " + error.what());
-  named.remedy = error.remedy, named.expected = error.expected, named.got = error.got;
-  return named;
-}
-
 }  // namespace
-
-Flight::Flight(std::shared_ptr<api::GpuDriver> driver, std::string name,
-               std::vector<std::shared_ptr<void>> owners)
-    : driver_(std::move(driver)), name_(std::move(name)), event_(driver_->make_event(false)),
-      owners_(std::move(owners)) {}
-
-Flight::~Flight() { driver_->free(event_); }
-
-void Flight::record(Stream stream) {
-  launched_ = true;
-  driver_->record(event_, stream);
-  recorded_ = true;
-}
-
-void Flight::finish() {
-  std::vector<std::shared_ptr<void>> ended;
-  const std::lock_guard lock(mutex_);
-  ended.swap(owners_);
-  finished_ = true;
-}
-
-bool Flight::done() {
-  if (finished_ || !recorded_) return finished_;
-  try {
-    if (driver_->passed(event_)) finish();
-  } catch (const Error& error) {
-    throw of_kernel(error, name_);
-  }
-  return finished_;
-}
-
-void Flight::synchronize() {
-  if (finished_) return;
-  try {
-    driver_->synchronize(event_);
-  } catch (const Error& error) {
-    throw of_kernel(error, name_);
-  }
-  finish();
-}
-
-Flight::State Flight::state() noexcept {
-  if (!launched_) return State::going;
-  bool known = recorded_;
-  try {
-    if (known && done()) return State::over;
-  } catch (const Error&) {
-    known = false;
-  }
-  if (!driver_->make_current_quietly()) return State::over;  // nothing runs on a GPU that is lost
-  return known ? State::going : State::unknown;
-}
-
-void sweep_flights() noexcept {
-  std::vector<Flights::Key> streams;
-  std::vector<std::shared_ptr<Flight>> unknown;
-  {
-    const std::lock_guard lock(flights().mutex);
-    for (const auto& [key, queue] : flights().going) streams.push_back(key);
-    unknown = flights().unknown;
-  }
-  // Without the lock: what an operand's end calls may need the interpreter's.
-  for (const Flights::Key& key : streams) {
-    while (const auto flight = flights().first(key)) {
-      const Flight::State state = flight->state();
-      if (state == Flight::State::going) break;
-      flights().remove(key, flight, state == Flight::State::over);
-    }
-  }
-  std::erase_if(unknown, [](const auto& f) { return f->state() != Flight::State::over; });
-  const std::lock_guard lock(flights().mutex);
-  for (const auto& flight : unknown) std::erase(flights().unknown, flight);
-}
 
 UserKernel::UserKernel(UserProgramPtr program, const std::string& symbol, std::string name,
                        int ordinal)
@@ -227,17 +115,8 @@ std::shared_ptr<Flight> UserKernel::launch(const LaunchShape& shape,
       driver_->allow_shared(function_, shape.shared_bytes);
     }
     owners.push_back(module_);
-    auto flight = std::make_shared<Flight>(driver_, name_, std::move(owners));
-    const Flights::Key key(driver_.get(), stream);
-    flights().add(key, flight);  // before it runs: from then on its operands must live
-    try {
-      driver_->launch_with(function_, shape, parameters, stream);
-    } catch (const Error&) {
-      flights().remove(key, flight, true);
-      throw;
-    }
-    flight->record(stream);
-    return flight;
+    return Flight::begin(std::make_shared<Flight>(driver_, name_, std::move(owners)), stream,
+                         [&] { driver_->launch_with(function_, shape, parameters, stream); });
   } catch (const Error& error) {
     throw of_kernel(error, name_);
   }

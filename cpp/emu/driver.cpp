@@ -53,8 +53,8 @@ class EmuDriver final : public cuda::Driver {
 
   const cuda::DeviceInfo& info() const override { return info_; }
   bool host_memory() const override { return true; }
-  void make_current() override {}
-  bool make_current_quietly() noexcept override { return true; }
+  cuda::Current make_current() override { return cuda::Current(true); }
+  cuda::Current make_current_quietly() noexcept override { return cuda::Current(true); }
   void synchronize_all() override {}
 
   Module load(std::span<const std::byte> image) override {
@@ -143,6 +143,7 @@ class EmuDriver final : public cuda::Driver {
     for (const auto& work : *reinterpret_cast<Work*>(graph)) work();
   }
   void free(Graph graph) noexcept override { delete reinterpret_cast<Work*>(graph); }
+  bool is_captured(Stream) override { return false; }
 
  private:
   static Error no(const char* what) {

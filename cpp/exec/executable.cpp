@@ -119,6 +119,8 @@ void Executable::run(std::span<const Input> inputs, OutputSink& sink, StringTabl
   const Lease lease(*this, sink);
   const auto& entry = *lease.entry;
   if (entry.queue) entry.queue->use(stream);
+  const std::unique_ptr<Queue, decltype([](Queue* queue) { queue->leave(); })> used(
+      entry.queue.get());
   RunShared run{*entry.arena, entry.queue.get(), lease.entry->random, shared_.threads, strings,
                 state, observer};
   Runner(*main_, *lease.entry->context, run, 0, sink).run(inputs);

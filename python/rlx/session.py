@@ -14,6 +14,7 @@ from rlx import _core, feeds
 from rlx.errors import InputError, ModelError, UnsupportedError
 from rlx.options import Options
 from rlx.state import State
+from rlx.streams import handle_of
 from rlx.watch import Watch
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Session:
 
     def run(self, inputs: Any, out: dict[str, np.ndarray] | None = None, *,
             state: State | None = None, outputs: str = "host",
-            stream: int | None = None) -> dict[str, Any]:
+            stream: Any = None) -> dict[str, Any]:
         """Runs the model once: output name -> ndarray (list for a sequence, of dicts for one of
         maps; None if absent).
 
@@ -95,10 +96,13 @@ class Session:
         out: arrays of the right shape and dtype to write outputs to, by name.
         state: keeps growing values between runs, see `state`.
         On a GPU, inputs may lie there; with outputs="device" the results stay there, as
-        DeviceArrays for any DLPack library. Such a run is put on `stream` (a handle; CUDA's
-        default stream unless given) and may still be going on when this returns.
+        DeviceArrays for any DLPack library. Such a run is put on `stream` (a handle or an object
+        with one; CUDA's default stream unless given), may still be going on when this returns,
+        and cannot be part of a capture.
         Raises InputError for a wrong name, dtype, rank or shape, naming it.
         """
+        if stream is not None:
+            stream = handle_of(stream)
         fast = self._fast
         if fast is not None and type(inputs) is dict and state is None:
             try:

@@ -5,8 +5,13 @@
 // "to:ADDRESS:BYTES" for what is copied to the device.
 // A copy to the device takes FAKE_CUDA_COPY_MS; a process that ends meanwhile ends with status 87.
 // Copies refuse memory that is on the wrong side.
-// Events are logged as "records:STREAM" and "waits:STREAM". All memory lies on GPU
-// FAKE_CUDA_ORDINAL. A module is loaded when FAKE_CUDA_LOADS_MEET loads have begun.
+// Events are logged as "records:STREAM" and "waits:STREAM", waits of the host
+// beside a capture as "synchronizes:STREAM". All memory lies on GPU FAKE_CUDA_ORDINAL, and is managed with
+// FAKE_CUDA_MANAGED. A module is loaded when FAKE_CUDA_LOADS_MEET loads have begun.
+// A stream FAKE_CUDA_CAPTURED is being captured in global mode by somebody else: threads that have
+// not asked for the relaxed mode may then do little but launch, record and wait, and what they do
+// all the same is logged as "spoils:CALL". What the graph keeps goes with fake_cuda_drop_graph().
+// Streams given to fake_cuda_destroy_stream() are gone.
 // FAKE_CUDA_VERSION is what cuDriverGetVersion tells, FAKE_CUDA_MEMORY the card's bytes.
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,7 +23,10 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "taken_down.h"
 
@@ -30,6 +38,9 @@ std::mutex mutex;
 std::map<std::string, int> calls;
 std::map<uintptr_t, size_t> device_memory;  // begin -> bytes
 std::map<void*, int> shared_of;             // dynamic shared memory that a function may have
+std::vector<std::pair<void (*)(void*), void*>> kept_by_graph;
+std::set<void*> captured_events, destroyed_streams;
+thread_local int capture_mode = 0;
 
 void log(const std::string& line) {
   const char* path = std::getenv("FAKE_CUDA_LOG");
@@ -39,8 +50,23 @@ void log(const std::string& line) {
   }
 }
 
+void* captured() {
+  const char* text = std::getenv("FAKE_CUDA_CAPTURED");
+  return text ? reinterpret_cast<void*>(std::strtoull(text, nullptr, 0)) : nullptr;
+}
+
+bool is_safe(const std::string& name) {
+  return name == "cuLaunchKernelEx" || name == "cuEventRecord" || name == "cuStreamWaitEvent" ||
+         name == "cuEventCreate" || name == "cuEventDestroy_v2" || name == "cuInit" ||
+         name.starts_with("cuDevice");
+}
+
 int enter(const char* name) {
   const std::lock_guard lock(mutex);
+  if (captured() && capture_mode != 2 && !is_safe(name)) {
+    log(std::string("spoils:") + name);
+    return 900;
+  }
   const int nth = ++calls[name];
   log(name);
   const char* fail = std::getenv("FAKE_CUDA_FAIL");
@@ -230,7 +256,10 @@ int cuMemsetD8Async(Ptr to, unsigned char value, size_t n, void*) {
 int cuPointerGetAttributes(unsigned n, int* which, void** data, Ptr p) {
   const char* ordinal = std::getenv("FAKE_CUDA_ORDINAL");
   for (unsigned i = 0; i < n; ++i) {
-    int value = which[i] == 2 ? (on_device(p) ? 2 : 0) : ordinal ? std::atoi(ordinal) : 0;
+    int value = which[i] == 2   ? (on_device(p) ? 2 : 0)
+                : which[i] == 8 ? std::getenv("FAKE_CUDA_MANAGED") != nullptr
+                : ordinal       ? std::atoi(ordinal)
+                                : 0;
     std::memcpy(data[i], &value, sizeof value);
   }
   return 0;
@@ -260,26 +289,48 @@ int cuMemSetAccess(Ptr, size_t, const void*, size_t) { ENTER; return 0; }
 
 int cuStreamCreate(void** s, unsigned) { *s = std::malloc(1); ENTER; return 0; }
 int cuStreamDestroy_v2(void* s) { std::free(s); ENTER; return 0; }
-int cuStreamSynchronize(void*) {
+int cuStreamSynchronize(void* s) {
   ENTER;
+  if (captured() && s == captured()) return 900;
+  {
+    const std::lock_guard lock(mutex);
+    if (destroyed_streams.contains(s)) return 400;
+  }
+  if (captured()) log("synchronizes:" + std::to_string(uintptr_t(s)));
   // The device is busy until so many copies to it have been asked for.
   return meet("FAKE_CUDA_MEET", "cuMemcpyHtoDAsync_v2") ? 0 : 999;
 }
-int cuStreamWaitEvent(void* s, void*, unsigned) {
+int cuStreamWaitEvent(void* s, void* e, unsigned) {
   ENTER;
+  {
+    const std::lock_guard lock(mutex);
+    if (destroyed_streams.contains(s)) return 400;
+    // A captured stream waits for its own work only, and who waits for that joins the capture.
+    if (captured() && (s == captured()) != captured_events.contains(e)) return 905;
+  }
   log("waits:" + std::to_string(uintptr_t(s)));
   return 0;
 }
 int cuEventCreate(void** e, unsigned) { *e = std::malloc(1); ENTER; return 0; }
 int cuEventDestroy_v2(void* e) { std::free(e); ENTER; return 0; }
-int cuEventRecord(void*, void* s) {
+int cuEventRecord(void* e, void* s) {
   ENTER;
+  {
+    const std::lock_guard lock(mutex);
+    if (destroyed_streams.contains(s)) return 400;
+    captured_events.erase(e);
+    if (captured() && s == captured()) captured_events.insert(e);
+  }
   log("records:" + std::to_string(uintptr_t(s)));
   return 0;
 }
 // With FAKE_CUDA_BUSY nothing has happened as long as a file of that name is there.
-int cuEventQuery(void*) {
+int cuEventQuery(void* e) {
   ENTER;
+  {
+    const std::lock_guard lock(mutex);
+    if (captured_events.contains(e)) return 907;
+  }
   const char* busy = std::getenv("FAKE_CUDA_BUSY");
   return busy && access(busy, F_OK) == 0 ? 600 : 0;
 }
@@ -295,5 +346,52 @@ int cuGraphInstantiateWithFlags(void** e, void*, unsigned long long) {
 int cuGraphDestroy(void* g) { std::free(g); ENTER; return 0; }
 int cuGraphExecDestroy(void* e) { std::free(e); ENTER; return 0; }
 int cuGraphLaunch(void*, void*) { ENTER; return 0; }
+int cuThreadExchangeStreamCaptureMode(int* mode) {
+  std::swap(*mode, capture_mode);
+  return 0;
+}
+int cuStreamIsCapturing(void* s, int* status) {
+  *status = captured() && s == captured();
+  return 0;
+}
+int cuStreamGetCaptureInfo_v2(void* s, int* status, unsigned long long*, void** graph,
+                              const void**, size_t*) {
+  ENTER;
+  cuStreamIsCapturing(s, status);
+  *graph = *status ? s : nullptr;
+  return 0;
+}
+struct UserObject {
+  void (*let_go)(void*);
+  void* what;
+};
+int cuUserObjectCreate(UserObject** object, void* what, void (*let_go)(void*), unsigned,
+                       unsigned) {
+  ENTER;
+  *object = new UserObject{let_go, what};
+  return 0;
+}
+int cuUserObjectRelease(UserObject* object, unsigned) {
+  object->let_go(object->what);
+  delete object;
+  ENTER;
+  return 0;
+}
+int cuGraphRetainUserObject(void*, UserObject* object, unsigned, unsigned) {
+  ENTER;
+  const std::lock_guard lock(mutex);
+  kept_by_graph.emplace_back(object->let_go, object->what);
+  delete object;
+  return 0;
+}
+
+void fake_cuda_drop_graph() {
+  for (const auto& [let_go, what] : kept_by_graph) let_go(what);
+  kept_by_graph.clear();
+}
+void fake_cuda_destroy_stream(void* s) {
+  const std::lock_guard lock(mutex);
+  destroyed_streams.insert(s);
+}
 
 }  // extern "C"

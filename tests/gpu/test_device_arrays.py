@@ -90,3 +90,36 @@ def test_pytorch_and_rlx_share_the_process(session, given):
     for _ in range(3):
         session.run(given)
         assert torch.isfinite(a @ a).all()
+
+
+SPIN = r'''
+extern "C" __global__ void spin(long long cycles) {
+  long long begin = clock64();
+  while (clock64() - begin < cycles) {}
+}
+'''
+
+
+@pytest.mark.parametrize("consumer", ["its own", "another"])
+def test_a_dropped_result_is_not_overwritten_while_it_is_read(gpu, session, given, consumer):
+    """PyTorch's work on one stream still waits for its turn when a run on another begins."""
+    truth = session.run(given)
+    other = {name: -2 * x for name, x in given.items()}
+    spin = rlx.cuda.compile(SPIN, "spin", device=gpu)
+    a, b, c = torch.cuda.Stream(), torch.cuda.Stream(), torch.cuda.Stream()
+    reads = a if consumer == "its own" else c
+    for _ in range(3):                              # until the runs are recorded
+        session.run(other, outputs="device", stream=b)
+        found = session.run(given, outputs="device", stream=a)
+        with torch.cuda.stream(reads):
+            lent = {name: torch.from_dlpack(y) for name, y in found.items()}
+            spin(1, 1, 200_000_000, stream=reads)   # a tenth of a second
+            kept = {name: y * 1 for name, y in lent.items()}
+        del found, lent
+        for _ in range(4):
+            session.run(other, outputs="device", stream=b)
+            if consumer == "another":
+                session.run(other, outputs="device", stream=a)
+        torch.cuda.synchronize()
+        for name, y in kept.items():
+            np.testing.assert_array_equal(y.cpu().numpy(), truth[name])

@@ -78,24 +78,24 @@ class RealDriver final : public GpuDriver {
   }
   DeviceId device() const { return device_; }
   int generation() const override { return generation_; }
-  void make_current() override { enter(); }
-  bool make_current_quietly() noexcept override { return enter_quietly(); }
+  Current make_current() override { return enter(); }
+  Current make_current_quietly() noexcept override { return enter_quietly(); }
   void synchronize_all() override {
-    enter();
+    const Current current = enter();
     check(cu_.context_synchronize(), "cuCtxSynchronize");
   }
 
   cuda::Module load(std::span<const std::byte> image) override {
-    enter();
+    const Current current = enter();
     api::Module module = nullptr;
     check(cu_.load(&module, image.data(), 0, nullptr, nullptr), "cuModuleLoadDataEx");
     return as<cuda::Module>(module);
   }
   void unload(cuda::Module module) noexcept override {
-    if (enter_quietly()) cu_.unload(as<api::Module>(module));
+    if (const Current current = enter_quietly()) cu_.unload(as<api::Module>(module));
   }
   cuda::Function function(cuda::Module module, const std::string& entry) override {
-    enter();
+    const Current current = enter();
     api::Function function = nullptr;
     check(cu_.get_function(&function, as<api::Module>(module), entry.c_str()),
           "cuModuleGetFunction");
@@ -104,13 +104,14 @@ class RealDriver final : public GpuDriver {
   void allow_shared(cuda::Function function, uint32_t bytes) override {
     // Launches of several sizes share a function: what one was allowed stays.
     const std::lock_guard lock(shared_mutex_);
+    const Current current = enter();
     if (attribute_of(function, attribute_max_dynamic_shared) >= int(bytes)) return;
     check(cu_.set_attribute(as<api::Function>(function), attribute_max_dynamic_shared, int(bytes)),
           "cuFuncSetAttribute");
   }
   int blocks_per_multiprocessor(cuda::Function function, uint32_t threads,
                                 uint32_t shared) override {
-    enter();
+    const Current current = enter();
     int blocks = 0;
     check(cu_.occupancy(&blocks, as<api::Function>(function), int(threads), shared),
           "cuOccupancyMaxActiveBlocksPerMultiprocessor");
@@ -124,31 +125,32 @@ class RealDriver final : public GpuDriver {
   void launch_with(cuda::Function function, const LaunchShape& shape,
                    std::span<void* const> parameters, cuda::Stream stream) override;
   int attribute_of(cuda::Function function, int which) override {
-    enter();
+    const Current current = enter();
     int value = 0;
     check(cu_.get_attribute(&value, which, as<api::Function>(function)), "cuFuncGetAttribute");
     return value;
   }
 
   void* allocate(size_t bytes) override {
-    enter();
+    const Current current = enter();
     DevicePtr memory = 0;
     check(cu_.allocate(&memory, bytes), "cuMemAlloc");
     return reinterpret_cast<void*>(memory);
   }
   void free(void* memory) noexcept override {
-    if (enter_quietly()) cu_.free(address(memory));
+    if (const Current current = enter_quietly()) cu_.free(address(memory));
   }
   void* allocate_host(size_t bytes) override {
-    enter();
+    const Current current = enter();
     void* memory = nullptr;
     check(cu_.allocate_host(&memory, bytes), "cuMemAllocHost");
     return memory;
   }
   void free_host(void* memory) noexcept override {
-    if (enter_quietly()) cu_.free_host(memory);
+    if (const Current current = enter_quietly()) cu_.free_host(memory);
   }
   void copy(void* to, const void* from, size_t bytes, cuda::Stream stream) override {
+    const Current current = enter();
     const auto s = as<api::Stream>(stream);
     if (!on_device(from)) {
       copy_in(to, from, bytes, stream);
@@ -159,11 +161,11 @@ class RealDriver final : public GpuDriver {
     }
   }
   void copy_in(void* to, const void* from, size_t bytes, cuda::Stream stream) override {
-    enter();
+    const Current current = enter();
     check(cu_.copy_in(address(to), from, bytes, as<api::Stream>(stream)), "cuMemcpyHtoDAsync");
   }
   void fill(void* to, uint8_t value, size_t bytes, cuda::Stream stream) override {
-    enter();
+    const Current current = enter();
     check(cu_.fill(address(to), value, bytes, as<api::Stream>(stream)), "cuMemsetD8Async");
   }
   bool on_device(const void* memory) override { return on_device(memory, nullptr); }
@@ -173,21 +175,22 @@ class RealDriver final : public GpuDriver {
   }
 
   size_t granularity() override {
+    const Current current = enter();
     size_t bytes = 0;
     check(cu_.granularity(&bytes, &properties_, 0), "cuMemGetAllocationGranularity");
     return bytes;
   }
   void* reserve(size_t bytes) override {
-    enter();
+    const Current current = enter();
     DevicePtr at = 0;
     check(cu_.reserve(&at, bytes, 0, 0, 0), "cuMemAddressReserve");
     return reinterpret_cast<void*>(at);
   }
   void unreserve(void* at, size_t bytes) noexcept override {
-    if (enter_quietly()) cu_.unreserve(address(at), bytes);
+    if (const Current current = enter_quietly()) cu_.unreserve(address(at), bytes);
   }
   void map(void* at, size_t bytes) override {
-    enter();
+    const Current current = enter();
     unsigned long long memory = 0;
     check(cu_.create(&memory, bytes, &properties_, 0), "cuMemCreate");
     const Result mapped = cu_.map(address(at), bytes, 0, memory, 0);
@@ -197,52 +200,52 @@ class RealDriver final : public GpuDriver {
     check(cu_.set_access(address(at), bytes, &access, 1), "cuMemSetAccess");
   }
   void unmap(void* at, size_t bytes) noexcept override {
-    if (enter_quietly()) cu_.unmap(address(at), bytes);
+    if (const Current current = enter_quietly()) cu_.unmap(address(at), bytes);
   }
 
   cuda::Stream make_stream() override {
-    enter();
+    const Current current = enter();
     api::Stream stream = nullptr;
     check(cu_.stream_create(&stream, stream_non_blocking), "cuStreamCreate");
     return as<cuda::Stream>(stream);
   }
   void free(cuda::Stream stream) noexcept override {
-    if (enter_quietly()) cu_.stream_destroy(as<api::Stream>(stream));
+    if (const Current current = enter_quietly()) cu_.stream_destroy(as<api::Stream>(stream));
   }
   void synchronize(cuda::Stream stream) override {
-    enter();
+    const Current current = enter();
     check(cu_.stream_synchronize(as<api::Stream>(stream)), "cuStreamSynchronize");
   }
   cuda::Event make_event(bool timed) override {
-    enter();
+    const Current current = enter();
     api::Event event = nullptr;
     check(cu_.event_create(&event, timed ? 0 : event_no_timing), "cuEventCreate");
     return as<cuda::Event>(event);
   }
   void free(cuda::Event event) noexcept override {
-    if (enter_quietly()) cu_.event_destroy(as<api::Event>(event));
+    if (const Current current = enter_quietly()) cu_.event_destroy(as<api::Event>(event));
   }
   void record(cuda::Event event, cuda::Stream stream) override {
-    enter();
+    const Current current = enter();
     check(cu_.event_record(as<api::Event>(event), as<api::Stream>(stream)), "cuEventRecord");
   }
   void wait(cuda::Stream stream, cuda::Event event) override {
-    enter();
+    const Current current = enter();
     check(cu_.stream_wait(as<api::Stream>(stream), as<api::Event>(event), 0),
           "cuStreamWaitEvent");
   }
   void synchronize(cuda::Event event) override {
-    enter();
+    const Current current = enter();
     check(cu_.event_synchronize(as<api::Event>(event)), "cuEventSynchronize");
   }
   bool passed(cuda::Event event) override {
-    enter();
+    const Current current = enter();
     const Result result = cu_.event_query(as<api::Event>(event));
     if (result != not_ready) check(result, "cuEventQuery");
     return result == 0;
   }
   double milliseconds(cuda::Event begin, cuda::Event end) override {
-    enter();
+    const Current current = enter();
     float elapsed = 0;
     check(cu_.event_elapsed(&elapsed, as<api::Event>(begin), as<api::Event>(end)),
           "cuEventElapsedTime");
@@ -250,11 +253,11 @@ class RealDriver final : public GpuDriver {
   }
 
   void begin_capture(cuda::Stream stream) override {
-    enter();
+    const Current current = enter();
     check(cu_.begin_capture(as<api::Stream>(stream), capture_relaxed), "cuStreamBeginCapture");
   }
   cuda::Graph end_capture(cuda::Stream stream) override {
-    enter();
+    const Current current = enter();
     api::Graph graph = nullptr;
     check(cu_.end_capture(as<api::Stream>(stream), &graph), "cuStreamEndCapture");
     GraphExec exec = nullptr;
@@ -265,32 +268,55 @@ class RealDriver final : public GpuDriver {
   }
   void abandon_capture(cuda::Stream stream) noexcept override {
     api::Graph graph = nullptr;
-    if (enter_quietly() && cu_.end_capture(as<api::Stream>(stream), &graph) == 0 && graph) {
+    const Current current = enter_quietly();
+    if (current && cu_.end_capture(as<api::Stream>(stream), &graph) == 0 && graph) {
       cu_.destroy_graph(graph);
     }
   }
   void launch(cuda::Graph graph, cuda::Stream stream) override {
-    enter();
+    const Current current = enter();
     check(cu_.launch_graph(as<GraphExec>(graph), as<api::Stream>(stream)), "cuGraphLaunch");
   }
   void free(cuda::Graph graph) noexcept override {
-    if (enter_quietly()) cu_.destroy_exec(as<GraphExec>(graph));
+    if (const Current current = enter_quietly()) cu_.destroy_exec(as<GraphExec>(graph));
+  }
+  bool is_captured(cuda::Stream stream) override {
+    const Current current = enter();
+    int status = capture_none;
+    check(cu_.capture_status(as<api::Stream>(stream), &status), "cuStreamIsCapturing");
+    return status != capture_none;
+  }
+  void keep_with_capture(cuda::Stream stream, void* what, void (*let_go)(void*)) override {
+    const Current current = enter();
+    UserObject object = nullptr;
+    const Result made = cu_.user_object_create(&object, what, let_go, 1, user_object_no_sync);
+    if (made != 0) let_go(what);
+    check(made, "cuUserObjectCreate");
+    int status = capture_none;
+    api::Graph graph = nullptr;
+    const Result found =
+        cu_.capture_info(as<api::Stream>(stream), &status, nullptr, &graph, nullptr, nullptr);
+    const Result kept =
+        graph ? cu_.user_object_retain(graph, object, 1, user_object_move) : found;
+    if (!graph || kept != 0) cu_.user_object_release(object, 1);
+    check(found, "cuStreamGetCaptureInfo");
+    check(kept, "cuGraphRetainUserObject");
   }
 
  private:
   bool on_device(const void* memory, int* ordinal) {
-    enter();
+    const Current current = enter();
     // Asked for several attributes, the driver does not call a pointer to host memory an error.
-    unsigned type = 0;
-    int attributes[] = {pointer_memory_type, pointer_ordinal};
-    void* answers[] = {&type, ordinal};
+    unsigned type = 0, is_managed = 0;
+    int attributes[] = {pointer_memory_type, pointer_is_managed, pointer_ordinal};
+    void* answers[] = {&type, &is_managed, ordinal};
     const Result result =
-        cu_.pointer_attributes(ordinal ? 2 : 1, attributes, answers, address(memory));
-    return result == 0 && type == memory_type_device;
+        cu_.pointer_attributes(ordinal ? 3 : 1, attributes, answers, address(memory));
+    return result == 0 && type == memory_type_device && !is_managed;
   }
 
   // The calling thread may have another context current, or none.
-  void enter() {
+  Current enter() {
     if (fork_generation() != born_) {
       Error error(ErrorKind::device, "CUDA cannot be used in a process that was forked");
       error.remedy = "start processes by spawn, or load the model after the fork";
@@ -298,9 +324,11 @@ class RealDriver final : public GpuDriver {
     }
     if (lost_) throw lost();
     check(cu_.set_current(context_), "cuCtxSetCurrent");
+    return Current(cu_.exchange_capture_mode, capture_relaxed);
   }
-  bool enter_quietly() noexcept {
-    return !lost_ && fork_generation() == born_ && cu_.set_current(context_) == 0;
+  Current enter_quietly() noexcept {
+    const bool alive = !lost_ && fork_generation() == born_ && cu_.set_current(context_) == 0;
+    return alive ? Current(cu_.exchange_capture_mode, capture_relaxed) : Current(false);
   }
 
   void check(Result result, const char* call) {
@@ -350,7 +378,7 @@ void RealDriver::launch_with(cuda::Function function, const LaunchShape& shape,
   const Extent3 &g = shape.grid, &b = shape.block;
   const LaunchConfig config{{g.x, g.y, g.z}, {b.x, b.y, b.z}, shape.shared_bytes,
                             as<api::Stream>(stream), attributes, count};
-  enter();
+  const Current current = enter();
   check(cu_.launch(&config, as<api::Function>(function), const_cast<void**>(parameters.data()),
                    nullptr),
         "cuLaunchKernelEx");

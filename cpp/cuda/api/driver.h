@@ -27,6 +27,9 @@ class GpuDriver : public Driver {
   // The GPU in whose memory it lies; -1 where that is unknown, or where the host reads it too.
   virtual int ordinal_of(const void* memory) = 0;
   virtual bool passed(Event event) = 0;      // whether what was recorded has happened
+  // Calls let_go(what) once: when the graph that is being captured and all that is made of it are
+  // gone, on a thread that may not call CUDA; at once where this throws.
+  virtual void keep_with_capture(Stream stream, void* what, void (*let_go)(void*)) = 0;
   virtual int generation() const = 0;        // how often this GPU had been reset when it was opened
 };
 

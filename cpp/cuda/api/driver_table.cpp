@@ -63,6 +63,12 @@ DriverTable::DriverTable(const Found& library) {
   get(destroy_graph, "cuGraphDestroy");
   get(destroy_exec, "cuGraphExecDestroy");
   get(launch_graph, "cuGraphLaunch");
+  get(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode");
+  get(capture_status, "cuStreamIsCapturing");
+  get(capture_info, "cuStreamGetCaptureInfo_v2");
+  get(user_object_create, "cuUserObjectCreate");
+  get(user_object_release, "cuUserObjectRelease");
+  get(user_object_retain, "cuGraphRetainUserObject");
 }
 
 const DriverTable& driver_table() {

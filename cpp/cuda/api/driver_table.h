@@ -65,6 +65,12 @@ struct DriverTable {
   Result (*destroy_graph)(Graph);
   Result (*destroy_exec)(GraphExec);
   Result (*launch_graph)(GraphExec, Stream);
+  Result (*exchange_capture_mode)(int*);
+  Result (*capture_status)(Stream, int*);
+  Result (*capture_info)(Stream, int*, unsigned long long*, Graph*, const void**, size_t*);
+  Result (*user_object_create)(UserObject*, void*, void (*)(void*), unsigned, unsigned);
+  Result (*user_object_release)(UserObject, unsigned);
+  Result (*user_object_retain)(Graph, UserObject, unsigned, unsigned);
 };
 
 // Of the process's driver; throws Error(device) when there is none.

@@ -18,6 +18,7 @@ struct ModuleTag;
 struct FunctionTag;
 struct GraphTag;
 struct GraphExecTag;
+struct UserObjectTag;
 using Context = ContextTag*;
 using Stream = StreamTag*;
 using Event = EventTag*;
@@ -25,6 +26,7 @@ using Module = ModuleTag*;
 using Function = FunctionTag*;
 using Graph = GraphTag*;
 using GraphExec = GraphExecTag*;
+using UserObject = UserObjectTag*;  // what a graph keeps until it is destroyed
 
 struct LaunchAttribute {
   enum : uint32_t { cooperative = 2, cluster_dimension = 4, programmatic_serialization = 6 };
@@ -75,8 +77,10 @@ constexpr int multiprocessor_count = 16, l2_cache_size = 38, threads_per_multipr
 constexpr int function_max_threads = 0, function_shared_bytes = 1, function_local_bytes = 3,
               function_registers = 4, attribute_max_dynamic_shared = 8;  // of a function
 constexpr Result not_ready = 600;
-constexpr int pointer_memory_type = 2, pointer_ordinal = 9, memory_type_device = 2;
+constexpr int pointer_memory_type = 2, pointer_is_managed = 8, pointer_ordinal = 9,
+              memory_type_device = 2;
 constexpr unsigned stream_non_blocking = 1, event_no_timing = 2;
-constexpr int capture_relaxed = 2;
+constexpr int capture_relaxed = 2, capture_none = 0;
+constexpr unsigned user_object_no_sync = 1, user_object_move = 1;
 
 }  // namespace rlx::cuda::api

@@ -98,7 +98,7 @@ BlasLt::BlasLt(std::shared_ptr<Driver> driver) : driver_(std::move(driver)) {
   get(f->matmul, "cublasLtMatmul");
   version_ = library.version;
   functions_ = std::move(f);
-  driver_->make_current();
+  const Current current = driver_->make_current();
   check(functions_->create(&handle_), "cublasLtCreate");
 }
 
@@ -109,7 +109,8 @@ std::unique_ptr<BlasLt> BlasLt::assumed(std::shared_ptr<Driver> driver) {
 }
 
 BlasLt::~BlasLt() {
-  if (functions_ && driver_->make_current_quietly()) functions_->destroy(handle_);
+  if (!functions_) return;
+  if (const Current current = driver_->make_current_quietly()) functions_->destroy(handle_);
 }
 
 // Column-major, the library computes D' = B' A' with the matrices' memory as it is: its "A" is
@@ -265,14 +266,14 @@ Digest BlasLt::digest(const LtProblem& p) const {
 
 void BlasLt::begin() const {
   if (!functions_) return;
-  driver_->make_current();
+  const Current current = driver_->make_current();
     const LtProblem any{.m = 8, .n = 8, .k = 8, .lda = 8, .ldb = 8, .ldd = 8, .tf32 = true};
   LtProduct::Parts(*functions_, handle_, any).choose(0);
 }
 
 std::unique_ptr<LtProduct> BlasLt::make(const LtProblem& problem, std::string& reason) const {
   if (!functions_) return std::unique_ptr<LtProduct>(new LtProduct(nullptr));
-  driver_->make_current();
+  const Current current = driver_->make_current();
   auto parts = std::make_unique<LtProduct::Parts>(*functions_, handle_, problem);
   const Digest key = digest(problem);
   if (!parts->read(key)) {

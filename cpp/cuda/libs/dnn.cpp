@@ -98,7 +98,7 @@ Dnn::Dnn(std::shared_ptr<Driver> driver)
         return api::loader().get(api::Lib::cudnn);
       }()),
       version_(api::loader().get(api::Lib::cudnn).version) {
-  driver_->make_current();
+  const Current current = driver_->make_current();
   if (const int status = functions_.create(&handle_)) {
     throw Error(ErrorKind::device, "cudnnCreate failed: status " + std::to_string(status));
   }
@@ -111,7 +111,8 @@ std::unique_ptr<Dnn> Dnn::assumed(std::shared_ptr<Driver> driver) {
 }
 
 Dnn::~Dnn() {
-  if (handle_ && driver_->make_current_quietly()) functions_.destroy(handle_);
+  if (!handle_) return;
+  if (const Current current = driver_->make_current_quietly()) functions_.destroy(handle_);
 }
 
 std::vector<int64_t> DnnConv::key() const {
@@ -164,7 +165,7 @@ void Dnn::run(const DnnRun& run, std::span<void* const> addresses, void* workspa
   void* aligned = static_cast<std::byte*>(workspace) +
                   (misplaced ? workspace_alignment - misplaced : 0);
   const std::lock_guard lock(mutex_);
-  driver_->make_current();
+  const Current current = driver_->make_current();
   try {
     Descriptor pack(functions_, dnn::variant_pack);
     pack.set(pack_ids, run.ids);

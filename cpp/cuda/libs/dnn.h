@@ -91,7 +91,7 @@ std::shared_ptr<const DnnRun> Dnn::find(const Problem& problem, const std::vecto
   const std::lock_guard lock(mutex_);
   auto& held = plans_[problem.key()];
   if (auto found = held.lock()) return found;
-  driver_->make_current();
+  const Current current = driver_->make_current();
   try {
     const Digest key = digest(problem.key());
     std::unique_ptr<DnnPlan> plan = stored(key);

@@ -132,19 +132,19 @@ DnnRnn::DnnRnn(std::shared_ptr<Driver> driver)
         api::loader().get(api::Lib::cublas_lt);
         return api::loader().get(api::Lib::cudnn);
       }()) {
-  driver_->make_current();
+  const Current current = driver_->make_current();
   if (const int status = functions_.create(&handle_)) {
     throw Error(ErrorKind::device, "cudnnCreate failed: status " + std::to_string(status));
   }
 }
 
 DnnRnn::~DnnRnn() {
-  if (driver_->make_current_quietly()) functions_.destroy(handle_);
+  if (const Current current = driver_->make_current_quietly()) functions_.destroy(handle_);
 }
 
 std::shared_ptr<const DnnRnnLayer> DnnRnn::layer(const DnnRnnShape& shape, std::string& reason) {
   const std::lock_guard lock(mutex_);
-  driver_->make_current();
+  const Current current = driver_->make_current();
   try {
     return std::make_shared<const DnnRnnLayer>(functions_, handle_, shape);
   } catch (const Refusal& refusal) {
@@ -156,7 +156,7 @@ std::shared_ptr<const DnnRnnLayer> DnnRnn::layer(const DnnRnnShape& shape, std::
 void DnnRnn::pack(const DnnRnnLayer& layer, const void* w, const void* r, const void* b,
                   void* to) {
   const std::lock_guard lock(mutex_);
-  driver_->make_current();
+  const Current current = driver_->make_current();
   const DnnRnnShape& s = layer.shape;
   const size_t size = size_of(s.dtype), hidden = size_t(s.hidden);
   const auto gates = size_t(s.gates());
@@ -186,7 +186,7 @@ void DnnRnn::pack(const DnnRnnLayer& layer, const void* w, const void* r, const 
 
 void DnnRnn::run(const DnnRnnLayer& layer, const Operands& o, Stream stream) {
   const std::lock_guard lock(mutex_);
-  driver_->make_current();
+  const Current current = driver_->make_current();
   int status = functions_.set_stream(handle_, stream);
   if (status == 0) {
     status = functions_.forward(handle_, layer.rnn_, inference, nullptr, layer.x_, o.x, layer.y_,

@@ -11,10 +11,14 @@ from typing import Any
 from rlx import _core
 from rlx.cuda.parameters import Parameter, parse
 from rlx.errors import Error, InputError
+from rlx.streams import handle_of
 
 
 class Launch:
-    """A launch, which may be going on: poll it, wait for it, or await it."""
+    """A launch, which may be going on: poll it, wait for it, or await it.
+
+    All three raise InputError for a launch that was captured into a graph.
+    """
 
     def __init__(self, flight: Any):
         self._flight = flight
@@ -48,7 +52,9 @@ class Kernel:
     __cuda_array_interface__, whose elements have the type that the kernel declares, or None; work
     that makes it on another stream is waited for. A number takes a NumPy scalar of its type, or a
     Python bool, int or float that it holds; a structure takes bytes or a NumPy scalar of its size.
-    Arrays live until the kernel has ended, whatever becomes of them here.
+    Arrays live until the kernel has ended, whatever becomes of them here. On a stream that is being
+    captured the launch becomes part of that graph, with which its arrays and the kernel live; the
+    Launch then has no end to ask for.
 
     Raises, before anything is launched, InputError for arguments, extents or shared memory that do
     not fit, and StaleHandleError after rlx.reset; DeviceError for what the GPU refuses.
@@ -77,9 +83,7 @@ class Kernel:
                         in zip(self.parameters, args)]
             shape = _extents("grid", grid), _extents("block", block), _size(shared)
             loaded = self._loaded or self._load()
-            return Launch(loaded.launch(*shape, _handle(stream), operands))
-        except BufferError as error:  # the array's library does not lend it
-            raise InputError(f"an argument cannot be lent: {error}") from error
+            return Launch(loaded.launch(*shape, handle_of(stream), operands))
         except Error as error:
             error.contexts.append(f"launching kernel {self.name!r}")
             raise
@@ -182,16 +186,3 @@ def _size(shared: Any) -> int:
             0 <= shared.__index__() < 2**31):
         raise InputError("shared is no number of bytes", got=repr(shared))
     return shared.__index__()
-
-
-def _handle(stream: Any) -> int:
-    """The handle of a stream; 0 is CUDA's default."""
-    if stream is None:
-        return 0
-    if hasattr(stream, "__cuda_stream__"):
-        stream = stream.__cuda_stream__()[1]
-    handle = getattr(stream, "cuda_stream", stream)
-    if isinstance(handle, bool) or not isinstance(handle, int) or handle < 0:
-        raise InputError("stream is no stream", expected="a handle, or an object with one",
-                         got=type(stream).__name__)
-    return handle
