@@ -126,6 +126,8 @@ class Queue {
   // Between host and device memory, any way. Host memory that is read may be changed after the
   // call; host memory that is written holds the bytes after synchronize().
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
+  // Device memory for what is put here only.
+  virtual std::shared_ptr<void> allocate(size_t bytes) = 0;
   virtual void synchronize() = 0;
   virtual void drain() noexcept = 0;  // synchronize() where nothing may be thrown
   // What this thread puts here until the end is recorded instead of done.

@@ -62,7 +62,7 @@ class CudaDevice final : public Device, public plan::WeightUpdates {
   int default_threads() const override { return 1; }  // of the host: it only launches
   std::span<const std::string_view> rungs() const override { return cuda::rungs(); }
   std::unique_ptr<Queue> make_queue(uint64_t random) const override {
-    return cuda::make_queue(gpu_->driver, random, gpu_->weights, this);
+    return cuda::make_queue(gpu_->driver, random, gpu_->pool, gpu_->weights, this);
   }
   std::shared_ptr<const void> upload(const Constant& constant) const override {
     return gpu_->weights->upload(this, constant);

@@ -75,7 +75,7 @@ void* MemoryPool::reuse(size_t size, std::optional<Stream> home) {
   if (from->empty()) {
     const size_t waiting = free.unsettled();
     if (waiting == 0 || (waiting < most_waiting && waiting * size < most_waiting_bytes) ||
-        !settle()) {
+        !settle_all()) {
       return nullptr;
     }
     from = &free.idle;
@@ -89,7 +89,7 @@ void* MemoryPool::reuse(size_t size, std::optional<Stream> home) {
 }
 
 // When the GPU has nothing to do, nothing uses what is free.
-bool MemoryPool::settle() noexcept {
+bool MemoryPool::settle_all() noexcept {
   try {
     driver_->synchronize_all();
   } catch (const Error&) {
@@ -142,6 +142,16 @@ void MemoryPool::trim(size_t most) noexcept {
     give_back(at->first, at->second.idle);
     give_back(at->first, at->second.lent);
     for (auto& [stream, blocks] : at->second.homes) give_back(at->first, blocks);
+  }
+}
+
+void MemoryPool::settle(Stream home) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (auto& [size, free] : free_) {
+    const auto found = free.homes.find(home);
+    if (found == free.homes.end()) continue;
+    free.idle.insert(free.idle.end(), found->second.begin(), found->second.end());
+    free.homes.erase(found);
   }
 }
 

@@ -27,6 +27,8 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   std::shared_ptr<void> get(size_t bytes, std::optional<Stream> home = {});
   // Work on `stream` uses a block of get()'s from now on; without: on streams that are not known.
   static void lend(const std::shared_ptr<void>& block, std::optional<Stream> stream = {});
+  // Nothing that was put on the stream goes on any more.
+  void settle(Stream home) noexcept;
   void set_cap(size_t cap);                  // bytes of free blocks that are kept
   void empty();                              // gives what is kept back to the driver
   PoolStatistics statistics() const;
@@ -51,7 +53,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
 
   void put_back(void* memory, size_t size, const Use& use) noexcept;
   void* reuse(size_t size, std::optional<Stream> home);
-  bool settle() noexcept;
+  bool settle_all() noexcept;
   void trim(size_t most) noexcept;
   void* carve(size_t size);
 

@@ -36,9 +36,10 @@ class GraphRecording final : public Recording {
 
 class StreamQueue final : public LaneQueue {
  public:
-  StreamQueue(std::shared_ptr<Driver> driver, uint64_t random, std::shared_ptr<Weights> weights,
-              const void* user)
-      : driver_(std::move(driver)), weights_(std::move(weights)), user_(user),
+  StreamQueue(std::shared_ptr<Driver> driver, uint64_t random, std::shared_ptr<MemoryPool> pool,
+              std::shared_ptr<Weights> weights, const void* user)
+      : driver_(std::move(driver)), pool_(std::move(pool)), weights_(std::move(weights)),
+        user_(user),
         own_(driver_->make_stream()),
         current_(own_),
         done_(driver_->make_event(false)),
@@ -46,7 +47,8 @@ class StreamQueue final : public LaneQueue {
     random_[0] = random;
     random_[1] = 0;
   }
-  ~StreamQueue() override {
+  ~StreamQueue() override {  // drained before
+    pool_->settle(own_);
     driver_->free_host(random_);
     for (const Slot& slot : slots_) {
       if (slot.memory) driver_->free_host(slot.memory);
@@ -103,6 +105,7 @@ class StreamQueue final : public LaneQueue {
       at += part;
     }
   }
+  std::shared_ptr<void> allocate(size_t bytes) override { return pool_->get(bytes, own_); }
   void synchronize() override {
     if (is_left_) driver_->synchronize(done_);
     else driver_->synchronize(current_);
@@ -206,6 +209,7 @@ class StreamQueue final : public LaneQueue {
   }
 
   const std::shared_ptr<Driver> driver_;
+  const std::shared_ptr<MemoryPool> pool_;
   const std::shared_ptr<Weights> weights_;
   const void* const user_;  // of the weights
   const Stream own_;
@@ -224,8 +228,10 @@ class StreamQueue final : public LaneQueue {
 }  // namespace
 
 std::unique_ptr<Queue> make_queue(std::shared_ptr<Driver> driver, uint64_t random,
+                                  std::shared_ptr<MemoryPool> pool,
                                   std::shared_ptr<Weights> weights, const void* user) {
-  return std::make_unique<StreamQueue>(std::move(driver), random, std::move(weights), user);
+  return std::make_unique<StreamQueue>(std::move(driver), random, std::move(pool),
+                                       std::move(weights), user);
 }
 
 }  // namespace rlx::cuda

@@ -63,7 +63,7 @@ bool Runner::stage_values(PlanState& state) {
     const Dims shape = dims_of(facts().value(value.root), {numbers(), numbers()});
     const size_t bytes = size_t(element_count(shape)) * size_of(facts().value(value.root).dtype);
     if (!value.memory || bytes > value.capacity) {
-      value.memory = unit_.shared.device->allocate(bytes);
+      value.memory = shared_.queue->allocate(bytes);
       value.capacity = bytes;
       ++counters().dynamic_allocations;
     }

@@ -196,7 +196,8 @@ void Runner::reselect(PlanState& state) {
     const size_t planned = node.selection.workspace, needed = own.selection->workspace;
     own.workspace = nullptr;
     if (needed > planned) {
-      own.workspace = unit_.shared.device->allocate(needed);
+      own.workspace = shared_.queue ? shared_.queue->allocate(needed)
+                                    : unit_.shared.device->allocate(needed);
       ++counters().dynamic_allocations;
     }
     ++counters().reselections;
