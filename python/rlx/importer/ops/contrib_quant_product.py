@@ -6,7 +6,7 @@ import numpy as np
 
 from rlx.errors import ModelError, UnsupportedError
 from rlx.importer.ops import norm, recurrent
-from rlx.importer.ops.checks import in_range, rank_is, same_type
+from rlx.importer.ops.checks import fits, in_range, rank_is, same_type, single
 from rlx.importer.ops.contrib import mask_index_of
 from rlx.importer.ops.contrib_attention import attend_projected
 from rlx.importer.ops.contrib_quant import needed, real, whole
@@ -33,18 +33,14 @@ def _dynamic(b, x: Value) -> tuple[Value, Value, Value]:
     return whole(b, x, scale, zero, DType.UINT8), scale, zero
 
 
-def _one_or_row(b, v: Value | None) -> Value | None:
-    """A scale or zero point of one element without axes, else as it is."""
-    return v if v is None or v.type.static_shape() != (1,) else b.reshape(v, ())
-
-
 @op("MatMulIntegerToFloat", domain=MS)
 def matmul_integer_to_float(b, x, y, x_scale, y_scale, x_zero=None, y_zero=None, bias=None):
     sums = b.cast(matmul_integer(b, x, y, x_zero, y_zero), DType.FLOAT32)
-    factor = b.scalar("mul", *(b.cast(_one_or_row(b, s), DType.FLOAT32)
-                               for s in (x_scale, y_scale)))
+    factor = b.scalar("mul", *(
+        b.cast(fits(b, single(b, s), sums.shape, f"the scale of {name}"), DType.FLOAT32)
+        for s, name in ((x_scale, "A"), (y_scale, "B"))))
     z = b.cast(b.scalar("mul", sums, factor), x_scale.dtype)
-    return z if bias is None else b.scalar("add", z, bias)
+    return z if bias is None else b.scalar("add", z, fits(b, bias, z.shape, "the bias"))
 
 
 @op("DynamicQuantizeMatMul", domain=MS)
@@ -61,8 +57,9 @@ def qgemm(b, x, x_scale, x_zero, y, y_scale, y_zero, c=None, z_scale=None, z_zer
     same_type(y_zero, y.dtype, "B")
     sums = b.matmul(x, y, trans_a=bool(transA), trans_b=bool(transB), a_zero=x_zero,
                     b_zero=y_zero, dtype=DType.INT32)
-    sums = sums if c is None else b.scalar("add", sums, c)
-    factor = b.scalar("mul", _one_or_row(b, x_scale), _one_or_row(b, y_scale))
+    sums = sums if c is None else b.scalar("add", sums, fits(b, c, sums.shape, "C"))
+    y_scale = fits(b, single(b, y_scale), sums.shape[-1:], "the scale of B")
+    factor = b.scalar("mul", single(b, x_scale), y_scale)
     z = b.scalar("mul", b.cast(sums, DType.FLOAT32),
                  b.scalar("mul", factor, b.like(alpha, factor)))
     if z_scale is None:
@@ -120,7 +117,7 @@ def matmul_n_bits(b, x, packed, scales, zeros=None, g_idx=None, bias=None, *, K:
     b.same_dim(x.shape[-1], K, "the columns of A and K")
     y = b.dequantised_matmul(x, packed, b.reshape(scales, (N, blocks)), zero, b_type=STORED[bits],
                              n=N, block_k=block_size)
-    y = y if bias is None else b.scalar("add", y, bias)
+    y = y if bias is None else b.scalar("add", y, fits(b, bias, (N,), "the bias"))
     return b.squeeze(y, (0,)) if row else y
 
 

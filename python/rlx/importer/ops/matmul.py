@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlx.errors import ModelError
-from rlx.importer.ops.checks import same_type
+from rlx.importer.ops.checks import fits, same_type, single
 from rlx.importer.registry import op
 from rlx.ir.build import DType, Value
 
@@ -78,11 +78,6 @@ def slices(b, x: Value, v: Value | None, axis: int, what: str) -> Value | None:
     return v
 
 
-def single(b, v: Value) -> Value:
-    """A scale or zero point that is one number loses its axes."""
-    return b.reshape(v, ()) if all(d == 1 for d in v.shape) else v
-
-
 @op("Gemm", since=7)
 def gemm(b, x, y, c=None, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0,
          transB: int = 0):
@@ -94,6 +89,7 @@ def gemm(b, x, y, c=None, *, alpha: float = 1.0, beta: float = 1.0, transA: int 
         product = b.scalar("mul", product, b.like(int(alpha), x))
     if c is None or beta == 0.0:
         return product
+    fits(b, c, product.shape, "C")
     if beta != 1.0:
         c = b.scalar("mul", c, b.like(beta if not whole else int(beta), c))
     return b.scalar("add", product, c)

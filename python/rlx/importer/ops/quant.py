@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from rlx.errors import ModelError
-from rlx.importer.ops.checks import in_range, same_type, window
-from rlx.importer.ops.conv import check_kernel, window_pads
-from rlx.importer.ops.matmul import matrices, quantised_product, single, slices
+from rlx.importer.ops.checks import fits, in_range, same_type, single, window
+from rlx.importer.ops.conv import add_channel_bias, check_kernel, window_pads
+from rlx.importer.ops.matmul import matrices, quantised_product, slices
 from rlx.importer.registry import AutoPad, Ints, op
-from rlx.ir.build import AxisMap, DType, Value, apply, as_int
+from rlx.ir.build import AxisMap, DType, Value, apply
 
 _RANGES = {
     DType.UINT8: (0, 255), DType.INT8: (-128, 127), DType.UINT16: (0, 65535),
@@ -113,6 +113,8 @@ def qlinear_matmul(b, x, x_scale, x_zero, y, y_scale, y_zero, z_scale, z_zero):
                               for s in (rows, columns, single(b, z_scale)))
     if rows.rank == 1:
         rows = b.unsqueeze(rows, (1,))
+    for v, what in ((z_scale, "the scale of y"), (z_zero, "the zero point of y")):
+        fits(b, single(b, v), sums.shape, what)
     factor = b.scalar("div", b.scalar("mul", rows, columns), z_scale)
     z = _quantised(b, b.scalar("mul", sums, factor), single(b, z_zero), z_zero.dtype)
     return b.squeeze(z, dropped(z)) if dropped(z) else z
@@ -132,14 +134,12 @@ def qlinear_conv(b, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bia
     total = b.conv(x, w, strides=strides, dilations=dilations, pads_begin=begin, pads_end=end,
                    groups=group, x_zero=x_zero, w_zero=w_zero, dtype=DType.INT32)
 
-    def by_channel(v: Value) -> Value:
-        if v.rank == 0 or as_int(v.shape[0]) == 1:
-            return b.reshape(v, ())
-        return b.reshape(v, (v.shape[0], *(1,) * rank))
-
-    if bias is not None:
-        total = b.scalar("add", total, by_channel(bias))
-    factor = b.scalar("mul", b.reshape(x_scale, ()), by_channel(w_scale))
+    total = add_channel_bias(b, total, bias)
+    w_scale = single(b, w_scale)
+    if w_scale.rank:
+        b.same_dim(w_scale.shape[0], w.shape[0], "the scale of w and its features")
+        w_scale = b.reshape(w_scale, (w_scale.shape[0], *(1,) * rank))
+    factor = b.scalar("mul", b.reshape(x_scale, ()), w_scale)
     factor = b.scalar("div", factor, b.reshape(y_scale, ()))
     ratio = b.scalar("mul", b.cast(total, DType.FLOAT32), factor)
     return _quantised(b, ratio, b.reshape(y_zero, ()), y_zero.dtype)
