@@ -67,6 +67,13 @@ def qgemm(b, x, x_scale, x_zero, y, y_scale, y_zero, c=None, z_scale=None, z_zer
     return whole(b, z, z_scale, z_zero, x.dtype if z_zero is None else z_zero.dtype)
 
 
+def check_bits(bits: int) -> None:
+    """Packed values fill bytes evenly."""
+    if bits not in STORED:
+        raise UnsupportedError("packed weights of so many bits", expected="2, 4 or 8", got=bits,
+                               remedy="quantise the weights to 2, 4 or 8 bits")
+
+
 def unpacked(b, packed: Value, bits: int, count) -> Value:
     """The values of 2, 4 or 8 bits of each row of bytes, the lowest bits first; `count` a row."""
     if bits == 8:
@@ -92,8 +99,11 @@ def matmul_n_bits(b, x, packed, scales, zeros=None, g_idx=None, bias=None, *, K:
                   accuracy_level: int = 0, bits: int = 4, block_size: int,
                   weight_prepacked: int = 0):
     """x times the transpose of [N, K] weights in blocks of block_size along K."""
-    if bits not in STORED or weight_prepacked:
-        raise UnsupportedError("MatMulNBits takes unprepared weights of 2, 4 or 8 bits", got=bits)
+    check_bits(bits)
+    if weight_prepacked:
+        raise UnsupportedError("MatMulNBits with weights that are prepared for one kind of GPU",
+                               got=f"weight_prepacked={weight_prepacked}",
+                               remedy="export the model without weight_prepacked")
     if g_idx is not None:
         raise UnsupportedError("MatMulNBits with the order of groups (g_idx)")
     for name, value in (("K", K), ("N", N), ("block_size", block_size)):
@@ -125,6 +135,7 @@ def matmul_n_bits(b, x, packed, scales, zeros=None, g_idx=None, bias=None, *, K:
 def gather_block_quantized(b, data, indices, scales, zeros=None, *, bits: int = 4,
                            block_size: int = 128, gather_axis: int = 0, quantize_axis: int = 1):
     """Rows of a blocked table, gathered before they are dequantised."""
+    check_bits(bits)
     axis, blocked = b.axis(gather_axis, data.rank), b.axis(quantize_axis, data.rank)
     if axis == blocked or axis + 1 == data.rank:
         raise UnsupportedError("GatherBlockQuantized along the blocked or the last axis")
