@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from rlx.errors import ModelError, UnsupportedError
+from rlx.errors import ModelError
 from tests.onnx.test_contrib import run
 from tests.tolerance import tolerance
 
@@ -188,25 +188,6 @@ def test_matmul_n_bits(rng, bits, zeros, constant):
     found = run("MatMulNBits", [x, packed_bits(w, bits), scale.reshape(-1), given, None, bias],
                 constant=(1, 2, 3) if constant else (), K=k, N=n, bits=bits, block_size=block)
     close(found, x.astype(float) @ whole_w.T + bias)
-
-
-@pytest.mark.parametrize("bits", [0, 1, 3, 5, 6, 7, 16])
-def test_bits_that_fill_no_bytes_evenly_are_refused(rng, bits):
-    """The text of MatMulNBits allows 2 to 8; who quantises chooses."""
-    rows, scale = np.zeros((6, 2, 8), np.uint8), f32(rng.random(12))
-    with pytest.raises(UnsupportedError, match="quantise the weights to 2, 4 or 8 bits"):
-        run("MatMulNBits", [f32(rng.random((2, 32))), rows, scale], K=32, N=6, bits=bits,
-            block_size=16)
-    with pytest.raises(UnsupportedError, match="quantise the weights to 2, 4 or 8 bits"):
-        run("GatherBlockQuantized", [np.zeros((9, 16), np.uint8), np.array([3]),
-                                     f32(rng.random((9, 2)))],
-            bits=bits, block_size=16, gather_axis=0, quantize_axis=1)
-
-
-def test_prepared_weights_are_refused(rng):
-    with pytest.raises(UnsupportedError, match="without weight_prepacked"):
-        run("MatMulNBits", [f32(rng.random((2, 32))), np.zeros((6, 2, 8), np.uint8),
-                            f32(rng.random(12))], K=32, N=6, block_size=16, weight_prepacked=1)
 
 
 @pytest.mark.parametrize("zeros", [False, True])

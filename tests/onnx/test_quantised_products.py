@@ -1,4 +1,7 @@
-"""MatMulInteger and QLinearMatMul against NumPy: vectors, batches, zero points of all shapes."""
+"""MatMulInteger and QLinearMatMul against NumPy: vectors, batches, zero points of all shapes.
+
+And what products by packed weights refuse.
+"""
 
 import ml_dtypes
 import numpy as np
@@ -6,7 +9,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import rlx
-from rlx.errors import ModelError
+from rlx.errors import ModelError, UnsupportedError
+from tests.onnx.test_contrib import run as contrib
 
 BYTES = [np.uint8, np.int8]
 # Operands, and shapes of their zero points: one, for each row or column, for each matrix its own.
@@ -114,3 +118,25 @@ def test_qlinear_matmul_of_float8(dtype, zeros):
                        y_zero)
     expected = (y + zeros[2]).astype(np.float32).astype(dtype)
     np.testing.assert_array_equal(found.astype(np.float32), expected.astype(np.float32))
+
+
+@pytest.mark.parametrize("bits", [0, 1, 3, 5, 6, 7, 16])
+def test_bits_that_fill_no_bytes_evenly_are_refused(bits):
+    """The text of MatMulNBits allows 2 to 8; who quantises chooses."""
+    rng = np.random.default_rng(3)
+    rows, scale = np.zeros((6, 2, 8), np.uint8), np.float32(rng.random(12))
+    with pytest.raises(UnsupportedError, match="quantise the weights to 2, 4 or 8 bits"):
+        contrib("MatMulNBits", [np.float32(rng.random((2, 32))), rows, scale], K=32, N=6, bits=bits,
+                block_size=16)
+    with pytest.raises(UnsupportedError, match="quantise the weights to 2, 4 or 8 bits"):
+        contrib("GatherBlockQuantized", [np.zeros((9, 16), np.uint8), np.array([3]),
+                                         np.float32(rng.random((9, 2)))],
+                bits=bits, block_size=16, gather_axis=0, quantize_axis=1)
+
+
+def test_prepared_weights_are_refused():
+    rng = np.random.default_rng(3)
+    with pytest.raises(UnsupportedError, match="without weight_prepacked"):
+        contrib("MatMulNBits", [np.float32(rng.random((2, 32))), np.zeros((6, 2, 8), np.uint8),
+                                np.float32(rng.random(12))],
+                K=32, N=6, block_size=16, weight_prepacked=1)
