@@ -53,7 +53,7 @@ void Carried::finish() {
 
 void Interruptible::check() {
   const auto now = Clock::now();
-  if (now - last_ < std::chrono::milliseconds(50)) return;
+  if (now - last_ < interval_) return;
   last_ = now;
   if (hooks().check_interrupt) hooks().check_interrupt();
 }

@@ -34,13 +34,16 @@ class Carried {
   int set_ = 0;
 };
 
-// Lets the user interrupt a long loop; asks no more than some times a second.
+// Lets the user interrupt long work; asks no more than once in `interval`.
 class Interruptible {
  public:
+  explicit Interruptible(std::chrono::milliseconds interval = std::chrono::milliseconds(50))
+      : interval_(interval) {}
   void check();
 
  private:
   using Clock = std::chrono::steady_clock;
+  std::chrono::milliseconds interval_;
   Clock::time_point last_ = Clock::now();
 };
 

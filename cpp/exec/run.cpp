@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "exec/canary.h"
+#include "exec/carried.h"
 #include "exec/observer.h"
 #include "exec/stages.h"
 #include "exec/state.h"
@@ -15,6 +16,9 @@ namespace {
 
 // Below this many bytes read and written, letting go of the GIL costs more than it gives.
 constexpr size_t small_traffic = size_t{128} << 10;
+
+// How often a long segment asks for the user's interrupt, which may wait for other threads' Python.
+constexpr std::chrono::milliseconds between_nodes{500};
 
 // Steps tell an absent operand from an empty one by the pointer.
 alignas(plan::alignment) std::byte no_elements[plan::alignment];
@@ -107,7 +111,10 @@ void Runner::run_nodes(PlanState& state) {
   if (!state.lanes.empty() && !shared_.observer) return run_on_lanes(state);
   const bool check = unit_.shared.options.check_memory && unit_.shared.device->arena_is_visible();
   const MemoryCheck memory(*plan_, state.base);
+  std::optional<Interruptible> user;
+  if (!shared_.queue && plan_->traffic > small_traffic) user.emplace(between_nodes);
   for (size_t t = 0; t < plan_->nodes.size(); ++t) {
+    if (user) user->check();
     if (check) memory.before(t);
     run_node(state, t, shared_.queue ? shared_.queue->stream() : nullptr);
     if (check) memory.after(t);

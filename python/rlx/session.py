@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlx import _core, feeds
+from rlx import _core, feeds, live
 from rlx.errors import InputError, ModelError, UnsupportedError
 from rlx.options import Options
 from rlx.state import State
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SPECIALISATIONS = 32  # imports that one Session keeps (structural values, ranks, assumptions)
 
 
-class Session:
+class Session(live.Live):
     """A model compiled for one device; `run` may be called from several threads at once.
 
     Takes a path, bytes, onnx.ModelProto or binary file object, and the options of

@@ -9,16 +9,19 @@ import numpy as np
 
 from rlx import _core
 from rlx.errors import InputError, UnsupportedError
+from rlx.live import Live
 
 if TYPE_CHECKING:
     from rlx.session import Session
 
 
-class State:
+class State(Live):
     """The growing values of one conversation with a Session; see Session.state.
 
     Not for use from several threads at once; a Session may have many States.
     """
+
+    _instead = "ask the Session of the process that needs it for a state"
 
     def __init__(self, session: Session, pairs: Mapping[str, str], axis: int, capacity: int):
         if not pairs or capacity < 1:

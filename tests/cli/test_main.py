@@ -2,14 +2,17 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import onnx
 import pytest
 
 from rlx.cli import COMMANDS
+from tests.api.toys import F, model, node, value
 from tests.cli.conftest import DIGITS
 
 HELP = """
@@ -78,6 +81,34 @@ def test_errors_are_told_without_traceback(rlx, rlx_json, tmp_path):
         assert "ModelError" in rlx(command, damaged, code=2).stderr
     error = rlx_json("run", DIGITS / "digits.onnx", "--input", "picture=1", code=2)["error"]
     assert error["kind"] == "InputError" and "picture" in error["message"]
+
+
+INTERRUPTED = """
+import signal, sys
+import rlx
+from rlx.cli import main
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+run = rlx.Session.run
+def interrupted(*arguments, **more):
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    return run(*arguments, **more)
+rlx.Session.run = interrupted
+sys.exit(main(["run", {path!r}, "--device", "cpu"]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no timer here")
+def test_an_interrupted_run_ends_with_130(tmp_path):
+    """Between the products of a long segment: alone they would take minutes."""
+    names = ["x", *(f"h{k}" for k in range(400))]
+    onnx.save(model([node("MatMul", f"{name} x", after) for name, after in zip(names, names[1:])],
+                    [value("x", F, [2000, 2000])], [value(names[-1], F, [2000, 2000])]),
+              tmp_path / "long.onnx")
+    script = INTERRUPTED.format(path=str(tmp_path / "long.onnx"))
+    done = subprocess.run([sys.executable, "-c", script], text=True, capture_output=True,
+                          timeout=60)
+    assert done.returncode == 130 and not done.stdout, done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_closed_pipe_is_no_error(source):

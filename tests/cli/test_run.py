@@ -1,5 +1,6 @@
 """rlx run: what is fed, and what is shown."""
 
+import json
 import re
 import struct
 import wave
@@ -80,6 +81,24 @@ def test_a_picture(rlx, tmp_path):
     assert raw.dtype == np.uint8 and (raw[0, 0] == 255).all()
 
 
+@pytest.mark.parametrize("dtype", [onnx.TensorProto.BFLOAT16, onnx.TensorProto.INT4,
+                                   onnx.TensorProto.STRING])
+def test_outputs_that_were_written_are_inputs_again(rlx, rlx_json, tmp_path, dtype):
+    path, written = identity(tmp_path / "i.onnx", ["n"], dtype), tmp_path / "y.npz"
+    given = '["a", "", "long"]' if dtype == onnx.TensorProto.STRING else "[1, -2, 3]"
+    rlx("run", path, "--input", f"x={given}", "--output", written)
+    found = rlx_json("run", path, "--input", f"x={written}")["outputs"][0]["values"]
+    assert found == json.loads(given)
+
+
+def test_items_of_a_sequence_are_written_too(rlx, tmp_path):
+    path = tmp_path / "s.onnx"
+    onnx.save(model([node("SplitToSequence", "x", "y")], [value("x", F, ["n"])],
+                    [onnx.helper.make_tensor_sequence_value_info("y", F, None)]), path)
+    found = ran(rlx, tmp_path, path, "--input", "x=[5, 6]")
+    assert {name: x.tolist() for name, x in found.items()} == {"y[0]": [5], "y[1]": [6]}
+
+
 @pytest.mark.parametrize("arguments, told", [
     (["--input", "z=1"], "no input 'z'"),
     (["--input", "x=nothing.npy"], "no file"),
@@ -89,6 +108,12 @@ def test_a_picture(rlx, tmp_path):
     (["--shape", "x=2x9"], "expected"),
     (["--labels", "nothing.txt"], "labels"),
     (["--output", "/nothing/out.npz"], "outputs"),
+    (["--output", ""], "outputs"),
+    (["--seed", "-1"], "negative"),
+    (["--std", "0"], "divided by 0"),
+    (["--mean", "nan"], "finite"),
+    (["--dim", "n=99999999999999"], "cannot be made"),
+    (["--dim", "n=99999999999999999999999999"], "cannot be made"),
     (["--device", "tpu"], "tpu"),
     (["--disable", "nothing"], "disable"),
 ])

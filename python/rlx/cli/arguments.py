@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import Any
 
 
@@ -32,7 +33,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--input", action="append", default=[], metavar="[NAME=]FILE",
                        help="an .npy, .npz, PNG, JPEG or WAV file, or a literal as in sr=16000; "
                             "inputs without one are random")
-    group.add_argument("--seed", type=int, default=0, help="of the random inputs (default 0)")
+    group.add_argument("--seed", type=natural, default=0, help="of the random inputs (default 0)")
     group.add_argument("--dim", action="append", default=[], metavar="NAME=N",
                        help="extent of a free dim; else the first axis has 1, height and width "
                             "of a picture 224, a sound 16000 samples, others 16")
@@ -40,7 +41,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
                        help="shape of a random input")
     group.add_argument("--mean", type=_numbers, default=[], metavar="R,G,B",
                        help="subtracted from pictures in 0..1")
-    group.add_argument("--std", type=_numbers, default=[], metavar="R,G,B",
+    group.add_argument("--std", type=_divisors, default=[], metavar="R,G,B",
                        help="pictures are divided by it")
 
 
@@ -60,6 +61,14 @@ def load(arguments: argparse.Namespace) -> Any:
         return rlx.load(arguments.model, **session_options(arguments))
 
 
+def natural(text: str) -> int:
+    """An argparse type: a whole number from 0 on."""
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is negative")
+    return value
+
+
 def positive(text: str) -> int:
     """An argparse type: a whole number from 1 on."""
     value = int(text)
@@ -69,4 +78,14 @@ def positive(text: str) -> int:
 
 
 def _numbers(text: str) -> list[float]:
-    return [float(part) for part in text.split(",")]
+    numbers = [float(part) for part in text.split(",")]
+    if not all(map(math.isfinite, numbers)):
+        raise argparse.ArgumentTypeError(f"{text} is no finite number")
+    return numbers
+
+
+def _divisors(text: str) -> list[float]:
+    numbers = _numbers(text)
+    if 0 in numbers:
+        raise argparse.ArgumentTypeError("nothing is divided by 0")
+    return numbers

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from typing import Any
 
 import numpy as np
 
+from rlx.cli import files
 from rlx.cli.media import picture, sound
 from rlx.errors import InputError
 from rlx.feeds import Info
-from rlx.ir.types import DType
 
 IMAGE_SIZE = 224
 SAMPLES = 16000  # of a sound
@@ -89,8 +88,8 @@ def _read(text: str, infos: dict[str, Info], arguments: argparse.Namespace) -> d
     name, equals, source = text.partition("=")
     if not equals or (name not in infos and os.path.exists(text)):
         name, source = "", text
-    if source.lower().endswith(".npz"):
-        return _archive(name, source, infos)
+    if not name and source.lower().endswith(".npz"):
+        return files.archive(source, infos)
     if not name:
         if len(infos) != 1:
             raise InputError(f"--input {text}: which input is it for?",
@@ -103,64 +102,34 @@ def _read(text: str, infos: dict[str, Info], arguments: argparse.Namespace) -> d
 def _value(info: Info, source: str, arguments: argparse.Namespace) -> Any:
     ending = os.path.splitext(source)[1].lower()
     if not os.path.exists(source):
-        return _literal(info, source)
+        return files.literal(info, source)
     if ending in PICTURES:
         return picture(source, info, arguments.mean, arguments.std)
-    if ending == ".wav":
-        return sound(source, info)
-    return _load(source)
-
-
-def _load(path: str) -> Any:
-    try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"cannot read {path!r}: {error}",
-                         expected="an .npy, .npz, .png, .jpg or .wav file") from error
-
-
-def _archive(name: str, path: str, infos: dict[str, Info]) -> dict[str, Any]:
-    arrays = dict(_load(path))
-    if not name:
-        for key in arrays:
-            _known(key, infos, f"--input {path}")
-        return arrays
-    _known(name, infos, "--input")
-    if name not in arrays and len(arrays) != 1:
-        raise InputError(f"{path!r} has no array {name!r}", got=", ".join(arrays))
-    return {name: arrays[name] if name in arrays else next(iter(arrays.values()))}
-
-
-def _literal(info: Info, text: str) -> Any:
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"there is no file {text!r}, and it is no number or list",
-                         expected="a file, or a value as in --input sr=16000") from error
-    try:
-        made = np.asarray(value, _numpy_dtype(info))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{text} does not fit input {info.name!r}: {error}",
-                         expected=info.dtype) from error
-    if info.shape is not None and made.size == 1:
-        made = made.reshape((1,) * len(info.shape))
-    return made
+    return sound(source, info) if ending == ".wav" else files.array(source, info)
 
 
 # -- random -----------------------------------------------------------------------------------
 
 
 def _random(info: Info, shape: tuple[int, ...] | None, dims: dict[str, int], random: Any) -> Any:
+    """An array of the given shape, else of the declared one."""
     if info.shape is None and shape is None:
         raise InputError(f"input {info.name!r} has no declared shape", got=info.dtype,
                          remedy=f"give --shape {info.name}=... or --input {info.name}=...")
     shape = _extents(info, dims) if shape is None else shape
     _learn(info.shape, shape, dims)
-    name = info.name.lower()
-    dtype = _numpy_dtype(info)
+    dtype = files.numpy_dtype(info)
     if dtype is object:
         raise InputError(f"input {info.name!r} is text: it cannot be random",
                          remedy=f"give --input {info.name}='[\"...\"]'")
+    try:
+        return _elements(info.name.lower(), dtype, shape, random)
+    except (MemoryError, ValueError) as error:
+        raise InputError(f"input {info.name!r} cannot be made: {error}", got=list(shape),
+                         remedy=f"give --shape {info.name}=... or --dim") from error
+
+
+def _elements(name: str, dtype: Any, shape: tuple[int, ...], random: Any) -> Any:
     if dtype.kind == "b":
         return np.ones(shape, dtype) if "mask" in name else random.integers(0, 2, shape) > 0
     if dtype.kind in "iu":
@@ -185,12 +154,3 @@ def _extents(info: Info, dims: dict[str, int]) -> tuple[int, ...]:
         usual = IMAGE_SIZE if axis in sides else 1 if axis == 0 else SAMPLES if sound else LENGTH
         shape.append(d if isinstance(d, int) else dims.setdefault(d, usual) if d else usual)
     return tuple(shape)
-
-
-def _numpy_dtype(info: Info) -> Any:
-    if info.dtype.upper() not in DType.__members__:
-        raise InputError(f"input {info.name!r} is no tensor", got=info.dtype,
-                         remedy="use the Python API for it")
-    if info.dtype == "string":
-        return object
-    return np.dtype(DType[info.dtype.upper()].numpy)

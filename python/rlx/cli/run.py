@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         given = inputs.gather(session, arguments)
         results = session.run(given)
         device = session.device
-    if arguments.output:
+    if arguments.output is not None:
         _write(arguments.output, results)
     tops = {name: _top(x, arguments.top_k, labels) for name, x in results.items()
             if arguments.top_k and _has_scores(x)}
@@ -68,12 +68,21 @@ def _labels(path: str | None) -> list[str]:
 def _write(path: str, results: dict[str, Any]) -> None:
     import numpy as np
     from rlx.errors import InputError
-    arrays = {name: x for name, x in results.items() if hasattr(x, "dtype")}
+    arrays = {name: x.astype(str) if x.dtype == object else x for name, x in _arrays(results)}
     try:
         with open(path, "wb") as file:  # savez would append .npz to other names
             np.savez(file, **arrays)
     except OSError as error:
         raise InputError(f"cannot write the outputs: {error}") from error
+
+
+def _arrays(results: dict[str, Any]):
+    """(name, array), the items of sequences by their place; what is absent has none."""
+    for name, x in results.items():
+        if isinstance(x, list):
+            yield from _arrays({f"{name}[{i}]": item for i, item in enumerate(x)})
+        elif x is not None:
+            yield name, x
 
 
 def _has_scores(x: Any) -> bool:

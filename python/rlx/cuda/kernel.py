@@ -11,6 +11,7 @@ from typing import Any
 from rlx import _core
 from rlx.cuda.parameters import Parameter, parse
 from rlx.errors import Error, InputError
+from rlx.live import Live
 from rlx.streams import handle_of
 
 
@@ -41,7 +42,7 @@ class Launch:
             pause = min(2 * pause, 2e-3)
 
 
-class Kernel:
+class Kernel(Live):
     """A kernel that rlx.cuda.compile has made; calling it launches it.
 
     `k(grid, block, *args, shared=0, stream=None)` puts it on a stream and gives a Launch.
@@ -59,6 +60,8 @@ class Kernel:
     Raises, before anything is launched, InputError for arguments, extents or shared memory that do
     not fit, and StaleHandleError after rlx.reset; DeviceError for what the GPU refuses.
     """
+
+    _instead = "send its source, and compile it there"
 
     def __init__(self, program: Any, name: str, expressions: Sequence[str], ordinal: int,
                  load: bool):

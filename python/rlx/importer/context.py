@@ -67,7 +67,7 @@ class ImportBuilder(Builder):
         for v in inputs:
             if v is not None:
                 self.materialise(v)
-        self.graph.nodes.append(Node(prim, inputs, outputs, self.origin))
+        self.graph.nodes.append(Node(prim, inputs, list(outputs), self.origin))
         return outputs
 
 

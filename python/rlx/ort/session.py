@@ -13,6 +13,7 @@ import onnx
 
 from rlx import background
 from rlx.errors import DeviceError
+from rlx.live import Live
 from rlx.ort import model as models
 from rlx.ort.binding import IOBinding, written
 from rlx.ort.options import RunOptions, SessionOptions
@@ -25,7 +26,7 @@ from rlx.ort.values import OrtValue
 from rlx.session import Session
 
 
-class InferenceSession:
+class InferenceSession(Live):
     """A loaded model.
 
     path_or_bytes: a path or the bytes of a model. providers: names or (name, options) pairs,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from rlx.importer.ops.checks import fits
 from rlx.importer.ops.elementwise import place_at_axis
 from rlx.importer.registry import Ints, op
 
@@ -31,6 +32,7 @@ def leaky_relu_1(b, x, *, alpha: float = 0.01, consumed_inputs: Ints = None):
 
 @op("PRelu", since=7)
 def prelu(b, x, slope):
+    fits(b, slope, x.shape, "the slope")
     return b.select(b.scalar("lt", x, b.like(0, x)), b.scalar("mul", x, slope), x)
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Literal
 
 from rlx.errors import ModelError
-from rlx.importer.ops.checks import in_range, rank_is
+from rlx.importer.ops.checks import fits, in_range, rank_is
 from rlx.importer.ops.heads import (
     HEADS_LAST, Bias, Heads, Scores, added, attend, causal_keys, heads_of, joined, kept, rotated,
     static, weigh, within,
@@ -89,6 +89,7 @@ class _View:
 
     def __init__(self, b, q: Heads, k: Heads, before: Number, lengths: Value | None):
         self.b, self.queries, self.keys = b, q.dim("s"), k.dim("s")
+        self.scores = (q.dim("b"), q.dim("h"), self.queries, self.keys)
         self.offset: Number | None = None   # a causal view that the primitive knows itself
         self.keep: list[Value] = []         # bool masks, one of which may hide all keys
         self.float_mask: Value | None = None
@@ -132,6 +133,7 @@ class _View:
                 f"the mask is for {self.keys} keys")):
             zeros = (0,) * mask.rank
             mask = b.pad(mask, zeros, (*zeros[1:], apply("sub", self.keys, own)), fill=hidden)
+        fits(b, mask, self.scores, "the mask")
         if mask.dtype is DType.BOOL:
             self.keep.append(mask)
         else:

@@ -48,6 +48,24 @@ def same_type(zero: Value | None, dtype: DType, what: str) -> None:
                          expected=dtype.name.lower(), got=zero.dtype.name.lower())
 
 
+def single(b, v: Value) -> Value:
+    """v without its axes when it is one number."""
+    return b.reshape(v, ()) if all(d == 1 for d in v.shape) else v
+
+
+def fits(b, v: Value, shape, what: str) -> Value:
+    """v, which broadcasts to `shape` and must not make more of it (guarded)."""
+    if v.rank > len(shape):
+        raise ModelError(f"{what} has too many axes", got=str(v.type),
+                         expected=f"what broadcasts to [{', '.join(map(str, shape))}]")
+    for d, n in zip(v.shape[::-1], shape[::-1]):
+        if d == 1 or d == n:
+            continue
+        b.guard(apply("or", apply("eq", d, 1), apply("eq", d, n)),
+                f"{what} of shape {list(v.shape)} does not broadcast to {list(shape)}")
+    return v
+
+
 def window(x: Value, strides, dilations, kernel=None,
            most: int | None = 3) -> tuple[tuple, tuple]:
     """(strides, dilations) of a sliding window over NC... x, ones where they are not given.

@@ -6,7 +6,7 @@ from typing import Literal
 
 from rlx.errors import ModelError, UnsupportedError
 from rlx.importer.ops import activation as functions, conv as convolution, norm
-from rlx.importer.ops.checks import in_range, rank_is, window
+from rlx.importer.ops.checks import fits, in_range, rank_is, window
 from rlx.importer.ops.matmul import gemm, matmul
 from rlx.importer.registry import AutoPad, Floats, Ints, op
 from rlx.ir.build import DType, Value, apply
@@ -21,12 +21,16 @@ def gelu(b, x):
 
 @op("BiasGelu", domain=MS)
 def bias_gelu(b, x, bias):
-    return b.scalar("gelu", b.scalar("add", x, bias))
+    return b.scalar("gelu", _biased(b, x, bias))
 
 
 @op("FastGelu", domain=MS)
 def fast_gelu(b, x, bias=None):
-    return b.scalar("gelu_tanh", x if bias is None else b.scalar("add", x, bias))
+    return b.scalar("gelu_tanh", x if bias is None else _biased(b, x, bias))
+
+
+def _biased(b, x: Value, bias: Value) -> Value:
+    return b.scalar("add", x, fits(b, bias, x.shape, "the bias"))
 
 
 @op("QuickGelu", domain=MS)
@@ -36,7 +40,7 @@ def quick_gelu(b, x, *, alpha: float = 1.702):
 
 @op("BiasSplitGelu", domain=MS)
 def bias_split_gelu(b, x, bias):
-    x = b.scalar("add", x, bias)
+    x = _biased(b, x, bias)
     half = apply("floordiv", x.shape[-1], 2)
     left, right = b.split(x, x.rank - 1, (half, half))
     return b.scalar("mul", left, b.scalar("gelu", right))
@@ -44,7 +48,7 @@ def bias_split_gelu(b, x, bias):
 
 @op("BiasAdd", domain=MS)
 def bias_add(b, x, bias, skip):
-    return b.scalar("add", b.scalar("add", x, bias), skip)
+    return b.scalar("add", _biased(b, x, bias), fits(b, skip, x.shape, "skip"))
 
 
 @op("BiasSoftmax", domain=MS)
@@ -55,7 +59,7 @@ def bias_softmax(b, x, bias, *, axis: int = 1, is_inner_broadcast: int):
         lead = bias.rank - (x.rank - axis)
         ones = (1,) * (x.rank - bias.rank)
         bias = b.reshape(bias, (*bias.shape[:lead], *ones, *bias.shape[lead:]))
-    return functions.softmax_1(b, b.scalar("add", x, bias), axis=axis)
+    return functions.softmax_1(b, _biased(b, x, bias), axis=axis)
 
 
 @op("SimplifiedLayerNormalization", since=1)
@@ -86,8 +90,8 @@ def skip_simplified_layer_norm(b, x, skip, gamma, bias=None, *, epsilon: float =
 
 
 def _skip_sum(b, x: Value, skip: Value, bias: Value | None) -> Value:
-    total = b.scalar("add", x, skip)
-    return total if bias is None else b.scalar("add", total, bias)
+    total = b.scalar("add", x, fits(b, skip, x.shape, "skip"))
+    return total if bias is None else _biased(b, total, bias)
 
 
 @op("EmbedLayerNormalization", domain=MS)
@@ -177,7 +181,8 @@ def fused_conv(b, x, w, bias=None, z=None, *, activation: Activation = "",
                pads: Ints = None, strides: Ints = None):
     y = convolution.conv(b, x, w, bias, auto_pad=auto_pad, dilations=dilations, group=group,
                          kernel_shape=kernel_shape, pads=pads, strides=strides)
-    return _activated(b, y if z is None else b.scalar("add", y, z), activation, activation_params)
+    y = y if z is None else b.scalar("add", y, fits(b, z, y.shape, "Z"))
+    return _activated(b, y, activation, activation_params)
 
 
 @op("NhwcFusedConv", domain=MS)
@@ -187,7 +192,8 @@ def nhwc_fused_conv(b, x, w, bias=None, z=None, *, activation: Activation = "",
                     pads: Ints = None, strides: Ints = None):
     y = nhwc_conv(b, x, w, bias, auto_pad=auto_pad, dilations=dilations, group=group,
                   kernel_shape=kernel_shape, pads=pads, strides=strides)
-    return _activated(b, y if z is None else b.scalar("add", y, z), activation, activation_params)
+    y = y if z is None else b.scalar("add", y, fits(b, z, y.shape, "Z"))
+    return _activated(b, y, activation, activation_params)
 
 
 @op("NhwcConv", domain=MS)

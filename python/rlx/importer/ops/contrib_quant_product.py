@@ -6,7 +6,7 @@ import numpy as np
 
 from rlx.errors import ModelError, UnsupportedError
 from rlx.importer.ops import norm, recurrent
-from rlx.importer.ops.checks import in_range, rank_is, same_type
+from rlx.importer.ops.checks import fits, in_range, rank_is, same_type, single
 from rlx.importer.ops.contrib import mask_index_of
 from rlx.importer.ops.contrib_attention import attend_projected
 from rlx.importer.ops.contrib_quant import needed, real, whole
@@ -33,18 +33,14 @@ def _dynamic(b, x: Value) -> tuple[Value, Value, Value]:
     return whole(b, x, scale, zero, DType.UINT8), scale, zero
 
 
-def _one_or_row(b, v: Value | None) -> Value | None:
-    """A scale or zero point of one element without axes, else as it is."""
-    return v if v is None or v.type.static_shape() != (1,) else b.reshape(v, ())
-
-
 @op("MatMulIntegerToFloat", domain=MS)
 def matmul_integer_to_float(b, x, y, x_scale, y_scale, x_zero=None, y_zero=None, bias=None):
     sums = b.cast(matmul_integer(b, x, y, x_zero, y_zero), DType.FLOAT32)
-    factor = b.scalar("mul", *(b.cast(_one_or_row(b, s), DType.FLOAT32)
-                               for s in (x_scale, y_scale)))
+    factor = b.scalar("mul", *(
+        b.cast(fits(b, single(b, s), sums.shape, f"the scale of {name}"), DType.FLOAT32)
+        for s, name in ((x_scale, "A"), (y_scale, "B"))))
     z = b.cast(b.scalar("mul", sums, factor), x_scale.dtype)
-    return z if bias is None else b.scalar("add", z, bias)
+    return z if bias is None else b.scalar("add", z, fits(b, bias, z.shape, "the bias"))
 
 
 @op("DynamicQuantizeMatMul", domain=MS)
@@ -61,13 +57,21 @@ def qgemm(b, x, x_scale, x_zero, y, y_scale, y_zero, c=None, z_scale=None, z_zer
     same_type(y_zero, y.dtype, "B")
     sums = b.matmul(x, y, trans_a=bool(transA), trans_b=bool(transB), a_zero=x_zero,
                     b_zero=y_zero, dtype=DType.INT32)
-    sums = sums if c is None else b.scalar("add", sums, c)
-    factor = b.scalar("mul", _one_or_row(b, x_scale), _one_or_row(b, y_scale))
+    sums = sums if c is None else b.scalar("add", sums, fits(b, c, sums.shape, "C"))
+    y_scale = fits(b, single(b, y_scale), sums.shape[-1:], "the scale of B")
+    factor = b.scalar("mul", single(b, x_scale), y_scale)
     z = b.scalar("mul", b.cast(sums, DType.FLOAT32),
                  b.scalar("mul", factor, b.like(alpha, factor)))
     if z_scale is None:
         return z
     return whole(b, z, z_scale, z_zero, x.dtype if z_zero is None else z_zero.dtype)
+
+
+def check_bits(bits: int) -> None:
+    """Packed values fill bytes evenly."""
+    if bits not in STORED:
+        raise UnsupportedError("packed weights of so many bits", expected="2, 4 or 8", got=bits,
+                               remedy="quantise the weights to 2, 4 or 8 bits")
 
 
 def unpacked(b, packed: Value, bits: int, count) -> Value:
@@ -95,8 +99,11 @@ def matmul_n_bits(b, x, packed, scales, zeros=None, g_idx=None, bias=None, *, K:
                   accuracy_level: int = 0, bits: int = 4, block_size: int,
                   weight_prepacked: int = 0):
     """x times the transpose of [N, K] weights in blocks of block_size along K."""
-    if bits not in STORED or weight_prepacked:
-        raise UnsupportedError("MatMulNBits takes unprepared weights of 2, 4 or 8 bits", got=bits)
+    check_bits(bits)
+    if weight_prepacked:
+        raise UnsupportedError("MatMulNBits with weights that are prepared for one kind of GPU",
+                               got=f"weight_prepacked={weight_prepacked}",
+                               remedy="export the model without weight_prepacked")
     if g_idx is not None:
         raise UnsupportedError("MatMulNBits with the order of groups (g_idx)")
     for name, value in (("K", K), ("N", N), ("block_size", block_size)):
@@ -120,7 +127,7 @@ def matmul_n_bits(b, x, packed, scales, zeros=None, g_idx=None, bias=None, *, K:
     b.same_dim(x.shape[-1], K, "the columns of A and K")
     y = b.dequantised_matmul(x, packed, b.reshape(scales, (N, blocks)), zero, b_type=STORED[bits],
                              n=N, block_k=block_size)
-    y = y if bias is None else b.scalar("add", y, bias)
+    y = y if bias is None else b.scalar("add", y, fits(b, bias, (N,), "the bias"))
     return b.squeeze(y, (0,)) if row else y
 
 
@@ -128,6 +135,7 @@ def matmul_n_bits(b, x, packed, scales, zeros=None, g_idx=None, bias=None, *, K:
 def gather_block_quantized(b, data, indices, scales, zeros=None, *, bits: int = 4,
                            block_size: int = 128, gather_axis: int = 0, quantize_axis: int = 1):
     """Rows of a blocked table, gathered before they are dequantised."""
+    check_bits(bits)
     axis, blocked = b.axis(gather_axis, data.rank), b.axis(quantize_axis, data.rank)
     if axis == blocked or axis + 1 == data.rank:
         raise UnsupportedError("GatherBlockQuantized along the blocked or the last axis")

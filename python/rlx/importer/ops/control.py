@@ -107,7 +107,12 @@ def scan_8(b, sequence_lens=None, *inputs, body: Body, num_scan_inputs: int,
     longest = scanned[0].shape[1]
     lengths = [longest] * count if sequence_lens is None else b.numbers(sequence_lens)
     rows = []
+    if len(lengths) != count:
+        raise ModelError("sequence_lens has a length for each sequence of the batch",
+                         expected=count, got=len(lengths))
     for i, n in enumerate(lengths):
+        b.guard(apply("and", apply("le", 0, n), apply("le", n, longest)),
+                f"a length of sequence_lens is not within 0 and {longest}: {n}")
         own = [b.squeeze(b.narrow(v, 0, i, 1), (0,)) for v in inputs]
         states = own[:len(own) - num_scan_inputs]
         slices = [b.narrow(v, 0, 0, n) for v in own[len(states):]]

@@ -47,6 +47,7 @@ def add_channel_bias(b, y: Value, bias: Value | None) -> Value:
     if bias is None:
         return y
     b.has_rank(bias, 1, "the bias")
+    b.same_dim(bias.shape[0], y.shape[1], "the bias and the channels")
     return b.scalar("add", y, b.reshape(bias, (bias.shape[0], *(1,) * (y.rank - 2))))
 
 

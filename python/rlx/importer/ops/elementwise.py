@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rlx.errors import UnsupportedError
+from rlx.errors import ModelError, UnsupportedError
+from rlx.importer.ops.checks import fits, single
 from rlx.importer.ops.text import cast_text
 from rlx.importer.registry import Ints, op
 from rlx.ir.build import DType, Value
@@ -64,6 +65,9 @@ def place_at_axis(b, x: Value, y: Value, axis: int | None) -> Value:
     if axis is None:
         return y
     behind = x.rank - b.axis(axis, x.rank) - y.rank
+    if behind < 0 and any(d != 1 for d in y.shape):
+        raise ModelError("B has more axes than A has from `axis` on", got=f"{y.type}, axis {axis}",
+                         expected=f"at most {x.rank - b.axis(axis, x.rank)} axes")
     return b.reshape(y, (*y.shape, *(1,) * behind)) if behind > 0 else y
 
 
@@ -171,8 +175,14 @@ def cast_like(b, x, target, *, saturate: int = 1, round_mode: RoundMode = "up"):
 @op("Clip", since=11)
 def clip(b, x, low=None, high=None):
     if low is not None:
-        x = b.scalar("max", x, low)
-    return x if high is None else b.scalar("min", x, high)
+        x = b.scalar("max", x, fits(b, single(b, low), x.shape, "min"))
+    return x if high is None else b.scalar("min", x, fits(b, single(b, high), x.shape, "max"))
+
+
+@op("Clip", since=6)
+def clip_6(b, x, *, min: float = -3.4028234663852886e38, max: float = 3.4028234663852886e38):
+    """Infinities become the largest float32: the defaults are numbers."""
+    return clip(b, x, b.like(min, x), b.like(max, x))
 
 
 @op("Clip", since=1)

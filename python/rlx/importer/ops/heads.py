@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rlx.errors import ModelError, UnsupportedError
-from rlx.importer.ops.checks import rank_is
+from rlx.importer.ops.checks import fits, rank_is
 from rlx.ir.build import DType, Number, Value, apply, product
 
 HEADS_LAST = (0, 2, 1, 3)
@@ -152,7 +152,8 @@ def rotated(b, x: Value, cos: Value, sin: Value, interleaved: bool) -> Value:
     if size is not x.shape[3] and size != x.shape[3]:
         turned = b.narrow(x, 3, 0, size)
         rest = b.narrow(x, 3, size, apply("sub", x.shape[3], size))
-    cos, sin = (b.unsqueeze(t, (1,)) for t in (cos, sin))
+    cos, sin = (b.unsqueeze(fits(b, t, (x.shape[0], x.shape[2], half), "a table of angles"), (1,))
+                for t in (cos, sin))
     if interleaved:
         parts = b.split(b.reshape(turned, (*turned.shape[:3], half, 2)), 4, (1, 1))
         cos, sin = b.unsqueeze(cos, (4,)), b.unsqueeze(sin, (4,))

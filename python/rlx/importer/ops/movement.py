@@ -53,7 +53,7 @@ def split_2(b, x, *, axis: int = 0, split: Ints = None):
 @op("Split", since=1)
 def split_1(b, x, lengths=None, *, axis: int = 0, split: Ints = None):
     if lengths is not None:
-        return _split(b, x, axis, b.numbers(lengths))
+        return _split(b, x, axis, b.numbers(b.cast(lengths, DType.INT64)))
     return split_2(b, x, axis=axis, split=split)
 
 

@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
-from rlx.errors import ModelError, UnsupportedError
+from rlx.errors import ModelError
 from rlx.importer.ops.checks import in_range, rank_at_least
 from rlx.importer.registry import Ints, op
 from rlx.ir.build import DType, Value, apply, as_int, product
 
 
-@op("BatchNormalization", since=7)
+@op("BatchNormalization", since=14)
 def batch_normalization(b, x, scale, bias, mean, var, *, epsilon: float = 1e-5,
-                        momentum: float = 0.9, spatial: int = 1, training_mode: int = 0):
+                        momentum: float = 0.9, training_mode: int = 0):
+    values = (x, scale, bias, mean, var)
     if training_mode:
-        return _batch_norm_training(b, x, scale, bias, mean, var, epsilon, momentum)
-    if not spatial:
-        raise UnsupportedError("BatchNormalization with spatial=0")
-    return _apply_statistics(b, x, scale, bias, mean, var, epsilon)
+        return _batch_norm_training(b, *values, epsilon, momentum)[:3]
+    return _apply_statistics(b, *values, epsilon)
+
+
+@op("BatchNormalization", since=7)
+def batch_normalization_7(b, x, scale, bias, mean, var, *, epsilon: float = 1e-5,
+                          momentum: float = 0.9, spatial: int = 1):
+    """More outputs than y: it trains. Without `spatial` each place has values of its own."""
+    def normalise(*values):
+        if any(b.wanted[1:]):
+            return _batch_norm_training(b, *values, epsilon, momentum)
+        return (_apply_statistics(b, *values, epsilon),)
+
+    values = (x, scale, bias, mean, var)
+    if spatial:
+        return normalise(*values)
+    rank_at_least(x, 2)
+    size = product(x.shape[1:])
+    flat = normalise(b.reshape(x, (x.shape[0], size)),
+                     *(b.reshape(v, (size,)) for v in values[1:]))
+    return tuple(b.reshape(v, x.shape if k == 0 else mean.shape) for k, v in enumerate(flat))
 
 
 @op("BatchNormalization", since=1)
 def batch_normalization_1(b, x, scale, bias, mean, var, *, epsilon: float = 1e-5,
                           momentum: float = 0.9, spatial: int = 1, is_test: int = 0,
                           consumed_inputs: Ints = None):
-    if not spatial:
-        raise UnsupportedError("BatchNormalization with spatial=0")
-    return _apply_statistics(b, x, scale, bias, mean, var, epsilon)
+    if is_test and any(b.wanted[1:]):
+        raise ModelError("BatchNormalization has statistics as outputs in training only",
+                         expected="one output, or is_test=0", got=f"{len(b.wanted)} outputs")
+    return batch_normalization_7(b, x, scale, bias, mean, var, epsilon=epsilon, momentum=momentum,
+                                 spatial=spatial)
 
 
 def _apply_statistics(b, x, scale, bias, mean, var, epsilon: float) -> Value:
@@ -40,6 +60,7 @@ def _apply_statistics(b, x, scale, bias, mean, var, epsilon: float) -> Value:
 
 def _by_channel(b, v: Value, x: Value) -> Value:
     b.has_rank(v, 1, "a value for each channel")
+    b.same_dim(v.shape[0], x.shape[1] if x.rank > 1 else 1, "values and channels")
     return b.reshape(v, (v.shape[0], *(1,) * max(x.rank - 2, 0)))
 
 
@@ -57,7 +78,7 @@ def _batch_norm_training(b, x, scale, bias, mean, var, epsilon, momentum):
         kept = b.scalar("mul", old, b.like(momentum, old))
         return b.scalar("add", kept, b.scalar("mul", new, b.like(1.0 - momentum, new)))
 
-    return y, running(mean, now), running(var, spread)
+    return y, running(mean, now), running(var, spread), now, spread
 
 
 @op("LayerNormalization", since=17)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from rlx.errors import ModelError
 from rlx.importer.ops.checks import in_range, rank_at_least, window
 from rlx.importer.ops.conv import window_pads
 from rlx.importer.registry import AutoPad, Ints, op
@@ -48,8 +51,22 @@ def lp_pool(b, x, *, kernel_shape: Ints, auto_pad: AutoPad = "NOTSET", ceil_mode
 @op("LpPool", since=1)
 def lp_pool_1(b, x, *, kernel_shape: Ints, auto_pad: AutoPad = "NOTSET", p: float = 2.0,
               pads: Ints = None, strides: Ints = None):
-    return lp_pool(b, x, kernel_shape=kernel_shape, auto_pad=auto_pad, p=int(p), pads=pads,
-                   strides=strides)
+    _norm_order(p)
+    if p.is_integer():
+        return lp_pool(b, x, kernel_shape=kernel_shape, auto_pad=auto_pad, p=int(p), pads=pads,
+                       strides=strides)
+    sums = lp_pool(b, _powers(b, x, p), kernel_shape=kernel_shape, auto_pad=auto_pad, p=1,
+                   pads=pads, strides=strides)
+    return b.scalar("pow", sums, b.like(1.0 / p, x))
+
+
+def _norm_order(p: float) -> None:
+    if not 0.0 < p < math.inf:
+        raise ModelError("p is out of range", expected="a finite number above 0", got=str(p))
+
+
+def _powers(b, x: Value, p: float) -> Value:
+    return b.scalar("pow", b.scalar("abs", x), b.like(p, x))
 
 
 def _spatial(x: Value) -> tuple[int, ...]:
@@ -67,10 +84,14 @@ def global_max_pool(b, x):
     return b.reduce("max", x, _spatial(x))
 
 
-@op("GlobalLpPool", since=1)
+@op("GlobalLpPool", since=2)
 def global_lp_pool(b, x, *, p: int = 2):
-    in_range("p", p, 1)
+    return global_lp_pool_1(b, x, p=p)
+
+
+@op("GlobalLpPool", since=1)
+def global_lp_pool_1(b, x, *, p: float = 2.0):
+    _norm_order(p)
     if p in (1, 2):
-        return b.reduce(f"l{p}", x, _spatial(x))
-    power = b.reduce("sum", b.scalar("pow", b.scalar("abs", x), b.like(p, x)), _spatial(x))
-    return b.scalar("pow", power, b.like(1.0 / p, x))
+        return b.reduce(f"l{int(p)}", x, _spatial(x))
+    return b.scalar("pow", b.reduce("sum", _powers(b, x, p), _spatial(x)), b.like(1.0 / p, x))

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from rlx.errors import ModelError
-from rlx.importer.ops.checks import in_range, same_type, window
-from rlx.importer.ops.conv import check_kernel, window_pads
+from rlx.importer.ops.checks import fits, in_range, same_type, single, window
+from rlx.importer.ops.conv import add_channel_bias, check_kernel, window_pads
+from rlx.importer.ops.matmul import matrices, quantised_product, slices
 from rlx.importer.registry import AutoPad, Ints, op
-from rlx.ir.build import AxisMap, DType, Value, apply, as_int
+from rlx.ir.build import AxisMap, DType, Value, apply
 
 _RANGES = {
     DType.UINT8: (0, 255), DType.INT8: (-128, 127), DType.UINT16: (0, 65535),
     DType.INT16: (-32768, 32767), DType.UINT4: (0, 15), DType.INT4: (-8, 7),
     DType.UINT2: (0, 3), DType.INT2: (-2, 1),
 }
+
+
+@op("QuantizeLinear", since=23)
+def quantize_linear_23(b, x, scale, zero=None, *, axis: int = 1, block_size: int = 0,
+                       output_dtype: int = 0, precision: int = 0, saturate: int = 1):
+    """The division has the precision of the scale, unless `precision` says else."""
+    if not precision and scale.dtype in (DType.FLOAT16, DType.BFLOAT16):
+        precision = int(scale.dtype.value)
+    return quantize_linear(b, x, scale, zero, axis=axis, block_size=block_size,
+                           output_dtype=output_dtype, precision=precision, saturate=saturate)
 
 
 @op("QuantizeLinear", since=10)
@@ -22,25 +35,35 @@ def quantize_linear(b, x, scale, zero=None, *, axis: int = 1, block_size: int = 
     dtype = DType(output_dtype) if output_dtype else DType.UINT8 if zero is None else zero.dtype
     same_type(zero, dtype, "the output")
     compute = DType(precision) if precision else DType.FLOAT32
+    if compute not in (DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16, DType.FLOAT64):
+        raise ModelError("a division cannot have this precision", got=compute.name.lower(),
+                         expected="float32, float16, bfloat16 or float64")
     if x.dtype is DType.FLOAT64:
         compute = DType.FLOAT64
-    ratio = b.scalar("div", b.cast(x, compute),
-                     _spread(b, b.cast(scale, compute), x, axis, block_size))
-    if dtype.is_float:
-        return b.cast(ratio, dtype, saturate=bool(saturate))
-    zero = None if zero is None else _spread(b, b.cast(zero, compute), x, axis, block_size)
-    return _to_integer(b, ratio, zero, dtype)
+    wide = DType.FLOAT64 if compute is DType.FLOAT64 else DType.FLOAT32
+    x, scale = (b.cast(b.cast(v, compute), wide) for v in (x, scale))
+    ratio = b.scalar("div", x, _spread(b, scale, x, axis, block_size))
+    ratio = b.cast(b.cast(ratio, compute), wide)  # regions keep more than halves hold
+    if zero is not None:
+        zero = _spread(b, zero, x, axis, block_size)
+    return _quantised(b, ratio, zero, dtype, bool(saturate))
 
 
-def _to_integer(b, ratio: Value, zero: Value | None, dtype: DType) -> Value:
-    """round to even, add the zero point, cut to dtype's range."""
-    if dtype not in _RANGES:
+def _quantised(b, ratio: Value, zero: Value | None, dtype: DType, saturate: bool = True) -> Value:
+    """Integers: round to even, add the zero point, cut to dtype's range. float8: add and cast."""
+    if dtype not in _RANGES and not dtype.is_float:
         raise ModelError("cannot quantise to this type", got=dtype.name.lower())
-    low, high = _RANGES[dtype]
-    y = b.scalar("round", ratio)
-    y = y if zero is None else b.scalar("add", y, zero)
-    y = b.scalar("min", b.scalar("max", y, b.like(low, y)), b.like(high, y))
-    return b.cast(y, dtype)
+    y = ratio if dtype.is_float else b.scalar("round", ratio)
+    if zero is not None and not _is_zero(zero):
+        y = b.scalar("add", y, b.cast(zero, y.dtype))
+    if not dtype.is_float:
+        low, high = _RANGES[dtype]
+        y = b.scalar("min", b.scalar("max", y, b.like(low, y)), b.like(high, y))
+    return b.cast(y, dtype, saturate=saturate)
+
+
+def _is_zero(zero: Value) -> bool:
+    return zero.is_const and not zero.const.astype(np.float32).any()
 
 
 @op("DequantizeLinear", since=10)
@@ -49,11 +72,11 @@ def dequantize_linear(b, x, scale, zero=None, *, axis: int = 1, block_size: int 
     """(x - zero) * scale in the type of scale."""
     same_type(zero, x.dtype, "x")
     target = DType(output_dtype) if output_dtype else scale.dtype
-    if zero is not None and x.dtype.is_integer:
-        wide = _spread(b, b.cast(zero, DType.INT32), x, axis, block_size)
-        y = b.cast(b.scalar("sub", b.cast(x, DType.INT32), wide), DType.FLOAT32)
-    else:
-        y = b.cast(x, DType.FLOAT32)
+    wide = DType.INT32 if zero is not None and x.dtype.is_integer else DType.FLOAT32
+    y = b.cast(x, wide)
+    if zero is not None and not (x.dtype.is_float and _is_zero(zero)):
+        y = b.scalar("sub", y, _spread(b, b.cast(zero, wide), x, axis, block_size))
+    y = b.cast(y, DType.FLOAT32)
     factor = _spread(b, b.cast(scale, DType.FLOAT32), x, axis, block_size)
     return b.cast(b.scalar("mul", y, factor), target)
 
@@ -78,28 +101,23 @@ def _spread(b, v: Value, x: Value, axis: int, block_size: int) -> Value:
     return b.reshape(v, (v.shape[0], *(1,) * (x.rank - 1 - axis)))
 
 
-def _rows(b, v: Value | None, rank: int) -> Value | None:
-    """One value a row of a matrix product's left operand, ready to broadcast."""
-    if v is None or v.rank == 0 or as_int(v.shape[0]) == 1 and v.rank == 1:
-        return None if v is None else b.reshape(v, ())
-    return b.unsqueeze(v, (v.rank,)) if v.rank == 1 and rank > 1 else v
-
-
 @op("QLinearMatMul", since=10)
 def qlinear_matmul(b, x, x_scale, x_zero, y, y_scale, y_zero, z_scale, z_zero):
     same_type(x_zero, x.dtype, "a")
     same_type(y_zero, y.dtype, "b")
-    product = b.matmul(x, y, a_zero=_vector(b, x_zero), b_zero=_vector(b, y_zero),
-                       dtype=DType.INT32)
-    factor = b.scalar("mul", _rows(b, b.cast(x_scale, DType.FLOAT32), x.rank),
-                      b.cast(y_scale, DType.FLOAT32))
-    factor = b.scalar("div", factor, b.cast(z_scale, DType.FLOAT32))
-    ratio = b.scalar("mul", b.cast(product, DType.FLOAT32), factor)
-    return _to_integer(b, ratio, b.cast(z_zero, DType.FLOAT32), z_zero.dtype)
-
-
-def _vector(b, zero: Value) -> Value:
-    return b.reshape(zero, (zero.shape[-1],)) if zero.rank > 1 else zero
+    x, y, dropped = matrices(b, x, y)
+    sums = b.cast(quantised_product(b, x, y, x_zero, y_zero), DType.FLOAT32)
+    rows = slices(b, x, x_scale, -2, "the scale of a")
+    columns = slices(b, y, y_scale, -1, "the scale of b")
+    rows, columns, z_scale = (b.cast(s, DType.FLOAT32)
+                              for s in (rows, columns, single(b, z_scale)))
+    if rows.rank == 1:
+        rows = b.unsqueeze(rows, (1,))
+    for v, what in ((z_scale, "the scale of y"), (z_zero, "the zero point of y")):
+        fits(b, single(b, v), sums.shape, what)
+    factor = b.scalar("div", b.scalar("mul", rows, columns), z_scale)
+    z = _quantised(b, b.scalar("mul", sums, factor), single(b, z_zero), z_zero.dtype)
+    return b.squeeze(z, dropped(z)) if dropped(z) else z
 
 
 @op("QLinearConv", since=10)
@@ -116,14 +134,12 @@ def qlinear_conv(b, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bia
     total = b.conv(x, w, strides=strides, dilations=dilations, pads_begin=begin, pads_end=end,
                    groups=group, x_zero=x_zero, w_zero=w_zero, dtype=DType.INT32)
 
-    def by_channel(v: Value) -> Value:
-        if v.rank == 0 or as_int(v.shape[0]) == 1:
-            return b.reshape(v, ())
-        return b.reshape(v, (v.shape[0], *(1,) * rank))
-
-    if bias is not None:
-        total = b.scalar("add", total, by_channel(bias))
-    factor = b.scalar("mul", b.reshape(x_scale, ()), by_channel(w_scale))
+    total = add_channel_bias(b, total, bias)
+    w_scale = single(b, w_scale)
+    if w_scale.rank:
+        b.same_dim(w_scale.shape[0], w.shape[0], "the scale of w and its features")
+        w_scale = b.reshape(w_scale, (w_scale.shape[0], *(1,) * rank))
+    factor = b.scalar("mul", b.reshape(x_scale, ()), w_scale)
     factor = b.scalar("div", factor, b.reshape(y_scale, ()))
     ratio = b.scalar("mul", b.cast(total, DType.FLOAT32), factor)
-    return _to_integer(b, ratio, b.cast(b.reshape(y_zero, ()), DType.FLOAT32), y_zero.dtype)
+    return _quantised(b, ratio, b.reshape(y_zero, ()), y_zero.dtype)

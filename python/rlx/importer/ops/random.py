@@ -65,13 +65,22 @@ def _all_kept(b, x):
     return b.fill(x.shape, True, DType.BOOL) if len(b.wanted) > 1 else None
 
 
-@op("Dropout", since=7)
-def dropout_7(b, x, *, ratio: float = 0.5, seed: int | None = None):
+@op("Dropout", since=10)
+def dropout_10(b, x, *, ratio: float = 0.5):
     return x, _all_kept(b, x)
+
+
+@op("Dropout", since=7)
+def dropout_7(b, x, *, ratio: float = 0.5):
+    """The mask has the type of x."""
+    mask = _all_kept(b, x)
+    return x, mask if mask is None else b.cast(mask, x.dtype)
 
 
 @op("Dropout", since=1)
 def dropout_1(b, x, *, ratio: float = 0.5, is_test: int = 0, consumed_inputs: Ints = None):
     if not is_test:
-        raise UnsupportedError("Dropout in training mode of opset 1")
-    return x, _all_kept(b, x)
+        raise UnsupportedError("Dropout in training mode before opset 12",
+                               remedy="set the attribute is_test to 1, or convert the model to "
+                                      "opset 7 or later, whose Dropout passes x through")
+    return dropout_7(b, x, ratio=ratio)

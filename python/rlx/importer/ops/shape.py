@@ -190,9 +190,10 @@ def tile(b, x, repeats):
 
 @op("Tile", since=1)
 def tile_1(b, x, tiles, axis):
+    """tiles and axis have the type of x."""
     at = b.structural_one(axis, "the axis that Tile repeats")
     times = [1] * x.rank
-    times[b.axis(at, x.rank)] = b.number(tiles)
+    times[b.axis(at, x.rank)] = b.number(b.cast(tiles, DType.INT64))
     return tile(b, x, b.from_numbers(times, DType.INT64))
 
 

@@ -175,7 +175,7 @@ class CoreBuilder:
         for v in present:
             self.materialise(v)
         outputs = [None if t is None else Value(t) for t in types]
-        self.graph.nodes.append(Node(prim, list(inputs), outputs, self.origin))
+        self.graph.nodes.append(Node(prim, list(inputs), list(outputs), self.origin))
         return outputs
 
     def _fold(self, prim, inputs, types) -> list[Value] | None:
