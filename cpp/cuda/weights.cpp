@@ -259,7 +259,7 @@ void Weights::finish(size_t tasks) {
 
 void Weights::wait() {
   if (pending_ == 0) return;
-  driver_->make_current();  // refused in a forked child, where no thread is left to wait for
+  (void)driver_->make_current();  // refused in a forked child, which has no thread to wait for
   std::unique_lock lock(tasks_mutex_);
   settled_.wait(lock, [&] { return pending_ == 0; });
 }
