@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 import json
 import os
 from typing import Any
+from zipfile import BadZipFile
+import zlib
 
 import numpy as np
 
@@ -112,15 +115,20 @@ def _value(info: Info, source: str, arguments: argparse.Namespace) -> Any:
 
 
 def _load(path: str) -> Any:
+    """An array, or those of an archive by their names."""
     try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        found = np.load(path, allow_pickle=False)
+        return dict(found) if isinstance(found, Mapping) else found
+    except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as error:
         raise InputError(f"cannot read {path!r}: {error}",
                          expected="an .npy, .npz, .png, .jpg or .wav file") from error
 
 
 def _archive(name: str, path: str, infos: dict[str, Info]) -> dict[str, Any]:
-    arrays = dict(_load(path))
+    arrays = _load(path)
+    if not isinstance(arrays, dict):
+        raise InputError(f"{path!r} is no archive of arrays", got="one array",
+                         remedy="name it .npy")
     if not name:
         for key in arrays:
             _known(key, infos, f"--input {path}")
