@@ -6,6 +6,7 @@
 #include "bindings/interpreter_lock.h"
 #include "core/env.h"
 #include "cuda/api/driver.h"
+#include "cuda/api/forked.h"
 #include "cuda/api/loader.h"
 #include "cuda/cache.h"
 #include "cuda/device.h"
@@ -102,6 +103,10 @@ std::string cuda_reason() {
   for (Lib lib : {Lib::driver, Lib::nvrtc}) {
     const Found& found = cuda::api::loader().get(lib);
     if (!found.usable()) return found.name + ": " + found.reason + "; try: " + found.remedy;
+  }
+  if (!cuda::api::claim_cuda()) {
+    const Error error = cuda::api::forked_error();
+    return std::string(error.what()) + "; try: " + error.remedy;
   }
   return cuda::api::list_devices().empty() ? "the driver shows no GPU" : "";
 }

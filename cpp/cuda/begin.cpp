@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "cuda/api/loader.h"
+#include "cuda/at_work.h"
 #include "cuda/device.h"
 #include "cuda/libs/blas_lt.h"
 #include "cuda/libs/libraries.h"
-#include "cuda/of_process.h"
 #include "cuda/select/region_program.h"
 
 namespace rlx::cuda {
@@ -84,7 +84,7 @@ void begin_dnn(int ordinal) {
 void rest_gpus() {
   join_beginners();
   rest_compilers();
-  Weights::rest();
+  at_work().rest();
 }
 
 }  // namespace rlx::cuda

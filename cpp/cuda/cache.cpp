@@ -5,20 +5,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <mutex>
-#include <set>
 
 #include "core/env.h"
+#include "cuda/of_process.h"
 
 namespace rlx::cuda {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr uint64_t most_bytes = uint64_t{1} << 30;  // of a folder
 
 struct Header {
   char magic[8] = {'r', 'l', 'x', 'k', 'e', 'r', 'n', '1'};
@@ -37,19 +42,70 @@ void say_once(const std::string& what) {
   if (!said.exchange(true)) std::fprintf(stderr, "rlx: no kernel cache: %s\n", what.c_str());
 }
 
-// What a process that was killed while it wrote left behind.
-void remove_abandoned(const std::string& folder) {
-  static std::mutex mutex;
-  static std::set<std::string> cleaned;
-  const std::lock_guard lock(mutex);
-  if (!cleaned.insert(folder).second) return;
-  std::error_code none;
-  const auto before = fs::file_time_type::clock::now() - std::chrono::hours(1);
-  for (const auto& entry : fs::directory_iterator(folder, none)) {
-    if (entry.path().extension() != ".tmp") continue;
-    const auto written = entry.last_write_time(none);
-    if (!none && written < before) fs::remove(entry.path(), none);
+struct Entry {
+  fs::path path;
+  fs::file_time_type used;  // to a day
+  uint64_t bytes;
+};
+
+bool is_key(const std::string& text) {
+  return text.size() == 2 * std::tuple_size_v<Digest> &&
+         std::ranges::all_of(text, [](unsigned char c) { return std::isxdigit(c); });
+}
+
+// The entries of a folder, which may hold other files too. What a process that was killed while it
+// wrote left behind is removed.
+std::vector<Entry> entries_of(const std::string& folder) {
+  std::vector<Entry> entries;
+  std::error_code failed;
+  const auto abandoned = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    std::error_code gone;  // another process may be at it too
+    const auto used = at->last_write_time(gone);
+    const uint64_t bytes = gone ? 0 : at->file_size(gone);
+    if (gone) continue;
+    const fs::path& path = at->path();
+    if (is_key(path.stem())) entries.push_back({path, used, bytes});
+    else if (path.extension() == ".tmp" && used < abandoned) fs::remove(path, gone);
   }
+  return entries;
+}
+
+// Bytes of the entries that stay: where `coming` do not fit beside them, those used longest ago are
+// removed, and a few more, so that this is rare. Who reads one at this moment has it open.
+uint64_t trim(const std::string& folder, uint64_t coming) {
+  std::vector<Entry> entries = entries_of(folder);
+  uint64_t bytes = 0;
+  for (const Entry& entry : entries) bytes += entry.bytes;
+  if (bytes + coming <= most_bytes) return bytes;
+  std::ranges::sort(entries, {}, &Entry::used);
+  for (const Entry& oldest : entries) {
+    if (bytes + coming <= most_bytes / 8 * 7) break;
+    std::error_code none;
+    fs::remove(oldest.path, none);
+    bytes -= oldest.bytes;
+  }
+  return bytes;
+}
+
+// What each folder holds, as far as this process knows.
+struct Folders {
+  std::mutex mutex;
+  std::map<std::string, uint64_t> bytes;
+};
+
+void make_room(const std::string& folder, uint64_t bytes) {
+  auto& folders = of_process<Folders>();
+  const std::lock_guard lock(folders.mutex);
+  const auto [known, first] = folders.bytes.try_emplace(folder, 0);
+  known->second += bytes;
+  if (first || known->second > most_bytes) known->second = trim(folder, bytes) + bytes;
+}
+
+// So that it is not the first to be removed. A folder that is only read keeps its times.
+void note_use(int fd, const struct stat& status) {
+  constexpr time_t day = 24 * 60 * 60;
+  if (status.st_mtime < time(nullptr) - day) futimens(fd, nullptr);
 }
 
 struct File {
@@ -109,6 +165,7 @@ std::optional<std::vector<std::byte>> DiskCache::read(const Digest& key) const {
   std::vector<std::byte> contents(header.size);
   if (!read_all(file.fd, contents.data(), contents.size())) return std::nullopt;
   if (digest_of(contents) != header.contents) return std::nullopt;
+  note_use(file.fd, status);
   return contents;
 }
 
@@ -116,7 +173,7 @@ void DiskCache::write(const Digest& key, std::span<const std::byte> contents) co
   if (folder_.empty()) return;
   std::error_code error;
   fs::create_directories(folder_, error);
-  remove_abandoned(folder_);
+  make_room(folder_, sizeof(Header) + contents.size());
   static std::atomic<uint64_t> number{0};
   const std::string temporary = path(key) + "." + std::to_string(getpid()) + "." +
                                 std::to_string(number++) + ".tmp";

@@ -2,7 +2,7 @@
 //
 // Safe between processes: a file is written under a temporary name and renamed, and holds its key
 // and the digest of its contents, which are checked when it is read. A folder that cannot be used
-// means no cache, said once.
+// means no cache, said once. A folder keeps 1 GiB: the entries used longest ago are removed.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,8 @@ std::string cache_folder();
 
 class DiskCache {
  public:
-  // `kind` ends the names of its files: "cubin", "plan" (of cuDNN), "algo" (of cuBLASLt).
+  // `kind` ends the names of its files: "cubin", "kernel" (of users), "plan" (of cuDNN), "algo" (of
+  // cuBLASLt); see _ENDINGS of python/rlx/kernel_cache.py.
   explicit DiskCache(std::string folder, const char* kind = "cubin")
       : folder_(std::move(folder)), kind_(kind) {}
   std::optional<std::vector<std::byte>> read(const Digest& key) const;

@@ -9,6 +9,7 @@
 #include "cuda/api/driver.h"
 #include "cuda/arena.h"
 #include "cuda/libs/libraries.h"
+#include "cuda/of_process.h"
 #include "cuda/offline.h"
 #include "cuda/queue.h"
 #include "cuda/select/region_program.h"
@@ -94,9 +95,12 @@ class CudaDevice final : public Device, public plan::WeightUpdates {
   const Tools tools_;
 };
 
-std::mutex gpus_mutex;
-// Never destroyed: the libraries may be gone when the process ends.
-auto& gpus = *new std::map<int, std::shared_ptr<const Gpu>>;
+struct Gpus {
+  std::mutex mutex;
+  std::map<int, std::shared_ptr<const Gpu>> opened;
+};
+
+Gpus& gpus() { return of_process<Gpus>(); }
 
 // Bytes of free blocks that the pool keeps.
 size_t pool_cap(const Driver& driver) {
@@ -108,8 +112,8 @@ size_t pool_cap(const Driver& driver) {
 }  // namespace
 
 std::shared_ptr<const Gpu> open_gpu(int ordinal) {
-  const std::lock_guard lock(gpus_mutex);
-  auto& gpu = gpus[ordinal];
+  const std::lock_guard lock(gpus().mutex);
+  auto& gpu = gpus().opened[ordinal];
   if (gpu) return gpu;
   auto made = std::make_shared<Gpu>();
   made->driver = api::open_driver(ordinal);
@@ -125,15 +129,15 @@ void bound_pools() {
 }
 
 void reset_gpu(int ordinal) {
-  const std::lock_guard lock(gpus_mutex);
-  gpus.erase(ordinal);
+  const std::lock_guard lock(gpus().mutex);
+  gpus().opened.erase(ordinal);
   api::reset_driver(ordinal);
 }
 
 std::vector<std::shared_ptr<const Gpu>> opened_gpus() {
-  const std::lock_guard lock(gpus_mutex);
+  const std::lock_guard lock(gpus().mutex);
   std::vector<std::shared_ptr<const Gpu>> opened;
-  for (const auto& [ordinal, gpu] : gpus) {
+  for (const auto& [ordinal, gpu] : gpus().opened) {
     if (gpu) opened.push_back(gpu);
   }
   return opened;

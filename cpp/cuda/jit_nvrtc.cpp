@@ -12,11 +12,10 @@
 #include <thread>
 #include <utility>
 
-#include "core/error.h"
 #include "cuda/api/nvrtc.h"
+#include "cuda/at_work.h"
 #include "cuda/cache.h"
 #include "cuda/kernel_key.h"
-#include "cuda/of_process.h"
 
 namespace rlx::cuda {
 namespace {
@@ -126,8 +125,7 @@ struct Task {
   std::promise<Image> image;
 
   void drop() {
-    image.set_exception(std::make_exception_ptr(
-        Error(ErrorKind::device, "no kernel is compiled any more: the process is ending")));
+    image.set_exception(std::make_exception_ptr(ending_error("no kernel is compiled")));
   }
 };
 

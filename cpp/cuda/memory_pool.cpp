@@ -121,6 +121,7 @@ void* MemoryPool::carve(size_t size) {
 }
 
 void MemoryPool::put_back(void* memory, size_t size, const Use& use) noexcept {
+  if (fork_generation() != born_) return;  // a thread that the child lacks may hold the lock
   const std::lock_guard lock(mutex_);
   statistics_.used -= size;
   statistics_.kept += size;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/fork.h"
 #include "cuda/driver.h"
 
 namespace rlx::cuda {
@@ -58,6 +59,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   void* carve(size_t size);
 
   const std::shared_ptr<Driver> driver_;
+  const uint64_t born_ = fork_generation();
   mutable std::mutex mutex_;
   size_t cap_;
   std::map<size_t, Free> free_;

@@ -13,13 +13,12 @@
 #include <optional>
 #include <string_view>
 
-#include "core/error.h"
 #include "cuda/api/nvjitlink.h"
 #include "cuda/api/nvrtc.h"
+#include "cuda/at_work.h"
 #include "cuda/cache.h"
 #include "cuda/device.h"
 #include "cuda/kernel_key.h"
-#include "cuda/of_process.h"
 
 namespace rlx::cuda {
 namespace {
@@ -98,6 +97,9 @@ std::vector<std::byte> bytes_of(const std::string& text) {
   return {bytes.begin(), bytes.end()};
 }
 
+// Of PTX, which no GPU runs as it is.
+bool is_virtual(const std::string& architecture) { return architecture.starts_with("compute_"); }
+
 // What nvJitLink must be told again of NVRTC's options, in its own spelling: with link-time
 // optimisation it is the one that makes code. It takes each flag once: what is asked for by itself
 // wins over what fast mathematics implies.
@@ -122,8 +124,8 @@ std::vector<std::string> link_options(const UserSource& source) {
     }
   }
   given.merge(implied);
-  const std::string number = source.architecture.substr(source.architecture.find('_') + 1);
-  std::vector<std::string> found = {"-arch=sm_" + number, "-lto"};
+  std::vector<std::string> found = {"-arch=" + source.architecture, "-lto"};
+  if (is_virtual(source.architecture)) found.push_back("-ptx");
   for (const auto& [flag, value] : given) found.push_back(flag + value);
   return found;
 }
@@ -172,8 +174,10 @@ UserProgram Job::run() const {
     program.log = std::move(made.log), program.lowered = std::move(made.lowered);
     program.cubin = std::move(made.cubin), program.ptx = std::move(made.ptx);
     if (linker) {
-      api::Linked linked = linker->link(source.name, made.lto, link_options(source));
-      program.cubin = std::move(linked.cubin), program.log += linked.log;
+      const bool to_ptx = is_virtual(source.architecture);
+      api::Linked linked = linker->link(source.name, made.lto, link_options(source), to_ptx);
+      (to_ptx ? program.ptx : program.cubin) = std::move(linked.image);
+      program.log += linked.log;
     }
     return program;
   } catch (const Error& error) {
@@ -263,6 +267,7 @@ class Programs {
 }  // namespace
 
 UserProgramPtr compile_user(const UserSource& source) {
+  const Working here("no kernel is compiled");
   return of_process<Programs>().get(Job(source));
 }
 

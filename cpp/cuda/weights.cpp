@@ -8,24 +8,13 @@
 #include <thread>
 #include <utility>
 
-#include "core/error.h"
-#include "cuda/of_process.h"
+#include "cuda/at_work.h"
 
 namespace rlx::cuda {
 namespace {
 
 // The driver pins 2 MiB in a millisecond, one thread at a time.
 constexpr size_t staging_bytes = size_t{1} << 20;
-
-// A thread may outlive the Weights that it worked for.
-struct Threads {
-  std::mutex mutex;
-  std::condition_variable none;
-  int count = 0;
-  bool ended = false;
-};
-
-Threads& threads() { return of_process<Threads>(); }
 
 }  // namespace
 
@@ -98,17 +87,11 @@ Weights::Weights(std::shared_ptr<Driver> driver, std::shared_ptr<MemoryPool> poo
       most_(std::clamp(std::thread::hardware_concurrency() / 2, 1u, 8u)) {}
 
 Weights::~Weights() {
-  {
+  if (fork_generation() == born_) {
     std::unique_lock lock(tasks_mutex_);
     settled_.wait(lock, [&] { return workers_ == 0; });
   }
   driver_->free(stream_);
-}
-
-void Weights::rest() {
-  std::unique_lock lock(threads().mutex);
-  threads().ended = true;
-  threads().none.wait(lock, [] { return threads().count == 0; });
 }
 
 void Weights::copy(void* to, const void* from, size_t bytes) {
@@ -127,8 +110,7 @@ std::shared_ptr<const void> Weights::make(const void* user, const Constant& cons
                                           .users = {user}});
   held = copy;
   if (bytes && !add({copy, bytes, constant.data, std::move(fill)})) {
-    copy->failure = std::make_exception_ptr(
-        Error(ErrorKind::device, "no weight is copied any more: the process is ending"));
+    copy->failure = std::make_exception_ptr(ending_error("no weight is copied"));
     failed_.push_back(copy);
     any_failed_ = true;
   }
@@ -208,19 +190,14 @@ void Weights::replace(const Constant& constant, const Constant& now) {
 bool Weights::add(Task task) {
   const std::lock_guard lock(tasks_mutex_);
   const bool more = workers_ < most_;
-  {
-    const std::lock_guard count(threads().mutex);
-    if (threads().ended) return false;
-    threads().count += more;
-  }
+  if (more ? !at_work().begin() : at_work().ended()) return false;
   ++pending_;
   tasks_.push_back(std::move(task));
   if (!more) return true;
   ++workers_;
   std::thread([this] {
     work();
-    const std::lock_guard count(threads().mutex);
-    if (--threads().count == 0) threads().none.notify_all();
+    at_work().end();  // the Weights may be gone
   }).detach();
   return true;
 }
@@ -282,6 +259,7 @@ void Weights::finish(size_t tasks) {
 
 void Weights::wait() {
   if (pending_ == 0) return;
+  (void)driver_->make_current();  // refused in a forked child, which has no thread to wait for
   std::unique_lock lock(tasks_mutex_);
   settled_.wait(lock, [&] { return pending_ == 0; });
 }
@@ -304,6 +282,7 @@ void Weights::settle(const void* user) {
 }
 
 void Weights::leave(const void* user) {
+  if (fork_generation() != born_) return;  // a thread that the child lacks may hold the lock
   Copies seen;
   const std::lock_guard lock(mutex_);
   std::erase_if(held_, [&](const auto& entry) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "backend.h"
+#include "core/fork.h"
 #include "cuda/memory_pool.h"
 
 namespace rlx::cuda {
@@ -44,9 +45,6 @@ class Weights {
   void settle(const void* user);
   // The Session is gone.
   void leave(const void* user);
-  // Before the process ends: returns when no thread of any of them is left, and lets none begin any
-  // more. The caller must not hold Python's lock.
-  static void rest();
   // In either direction; done when it returns.
   void copy(void* to, const void* from, size_t bytes);
 
@@ -100,6 +98,7 @@ class Weights {
   std::mutex tasks_mutex_;
   std::condition_variable settled_;
   std::deque<Task> tasks_;
+  const uint64_t born_ = fork_generation();  // a forked child has none of the workers
   unsigned workers_ = 0;
   std::atomic<size_t> pending_{0};
 };

@@ -92,7 +92,8 @@ Executable::Executable(ProgramPtr program, std::shared_ptr<const Device> device,
       pool_(std::make_unique<Pool>()), generation_(fork_generation()),
       claimed_(fork_generation()) {}
 
-Executable::~Executable() = default;
+// In a forked child what would be freed may be locked, or a device's that is the parent's.
+Executable::~Executable() { notice_fork(); }
 
 // Locks of plans and contexts may be held by threads that do not exist in a forked child: it
 // leaves them behind, unfreed, and starts anew.

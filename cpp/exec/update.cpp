@@ -100,7 +100,8 @@ void Executable::update(const Program& now) {
   for (const auto& entry : pool_->free) entry->context->forget_states();
 }
 
-Executable::Pause::Pause(Executable& executable) : pool_(*executable.pool_) {
+Executable::Pause::Pause(Executable& executable)
+    : pool_((executable.notice_fork(), *executable.pool_)) {
   std::unique_lock lock(pool_.mutex);
   pool_.returned.wait(lock, [&] { return !pool_.paused; });
   pool_.paused = true;

@@ -6,12 +6,13 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
 
 from rlx import _core, feeds
-from rlx.errors import InputError
+from rlx.errors import InputError, writing
 from rlx.feeds import Info
 from rlx.ir.types import DType
 from rlx.session import Session
@@ -66,7 +67,9 @@ def compile(model: Any, output: str | os.PathLike[str], inputs: Any = None, *,
     from rlx import compiler
     loaded = compiler.read(model)
     folder = Path(output)
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing("kernels", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=folder).close()  # a cache that cannot be written is else done without
     capabilities = [_capability(name) for name in architectures]
     for capability in capabilities:
         for libraries in (True, False):

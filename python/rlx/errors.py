@@ -5,6 +5,9 @@ An error states what is wrong, at which node, what was expected and got, and wha
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+import os
 from types import TracebackType
 
 
@@ -127,3 +130,14 @@ class context:
     ) -> None:
         if isinstance(error, Error):
             error.contexts.append(" ".join(str(part) for part in self.parts))
+
+
+@contextmanager
+def writing(what: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """`with writing("the outputs", path):` gives InputError, with the path, for what cannot be
+    written there; the system names no file when a disk is full."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot write {what} to {os.fspath(path)!r}: "
+                         f"{error.strerror or error}") from error

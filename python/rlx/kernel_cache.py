@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlx import _core
+from rlx.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
 class CacheFile:
-    """A file of the kernel cache: its size in bytes, and when it was written (seconds, Unix)."""
+    """A file of the kernel cache: its size in bytes, and when it was written or, to a day, last
+    used (seconds, Unix)."""
 
     path: Path
     bytes: int
@@ -34,7 +36,8 @@ def cache_info() -> CacheInfo:
     """Where compiled kernels and choices of libraries are kept, and what is there.
 
     The folder is that of rlx.configure(kernel_cache=) or RLX_CUDA_PTX_CACHE, else
-    $XDG_CACHE_HOME/rlx/kernels, else ~/.cache/rlx/kernels. `rlx cache clear` empties it.
+    $XDG_CACHE_HOME/rlx/kernels, else ~/.cache/rlx/kernels. It keeps to 1 GiB, where what was used
+    longest ago leaves first. `rlx cache clear` empties it. InputError where it cannot be read.
     """
     folder = _core.cuda_cache_folder()
     if not folder:
@@ -42,14 +45,21 @@ def cache_info() -> CacheInfo:
     return CacheInfo(Path(folder), tuple(_files(Path(folder))))
 
 
+# Of cuda/cache.h, and of what is still being written.
+_ENDINGS = (".cubin", ".kernel", ".plan", ".algo", ".tmp")
+
+
 def _files(where: Path) -> list[CacheFile]:
-    """Links and other folders are left alone."""
+    """Links are left alone, and so are other files: the folder is of the user's choice."""
     found = []
-    for path in sorted(where.rglob("*")) if where.is_dir() else ():
-        try:
-            if path.is_file() and not path.is_symlink():
-                stat = path.stat()
-                found.append(CacheFile(path, stat.st_size, stat.st_mtime))
-        except FileNotFoundError:  # removed meanwhile
-            continue
+    try:
+        for path in sorted(where.rglob("*")) if where.is_dir() else ():
+            try:
+                if path.suffix in _ENDINGS and path.is_file() and not path.is_symlink():
+                    stat = path.stat()
+                    found.append(CacheFile(path, stat.st_size, stat.st_mtime))
+            except FileNotFoundError:  # removed meanwhile
+                continue
+    except OSError as error:
+        raise InputError(f"the kernel cache cannot be read: {error}") from error
     return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlx.errors import InputError
+from rlx.errors import writing
 
 if TYPE_CHECKING:
     from rlx.session import Session
@@ -257,8 +257,5 @@ class Profile:
 
 
 def _write(path: str | PathLike[str], text: str) -> None:
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise InputError(f"cannot write the profile: {error}") from error
+    with writing("the profile", path), open(path, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +37,7 @@ class Session(live.Live):
         # Loaded with the first model: it would double the time of `import rlx`.
         from rlx import compiler
         self._compiler = compiler
+        self._opened: Any = None  # the device; a cached_property's lock would be all Sessions'
         self._model = compiler.read(model)
         graph = self._model.graph
         if compiler.convolves(self._model):
@@ -70,11 +70,11 @@ class Session(live.Live):
         if self.options.compile == "aot":
             self.prepare()
 
-    @cached_property
+    @property
     def _device(self) -> Any:
-        made = self._make_device()  # late: it waits for a GPU that opens beside the import
-        self.options.check_force(made)
-        return made
+        if self._opened is None:  # late: it waits for a GPU that opens beside the import
+            self._opened = self.options.check_force(self._make_device())
+        return self._opened
 
     def _make_device(self) -> Any:
         o = self.options

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rlx import _core
-from rlx.errors import InputError
+from rlx.errors import writing
 
 if TYPE_CHECKING:
     from rlx.ir.graph import Graph
@@ -94,12 +94,10 @@ class _Compilation:
             return
         from rlx.ir.printer import print_graph
         path = os.path.join(folder, f"program{self._number}-{len(self._nodes) - 1:02d}-{name}.txt")
-        try:
+        with writing("the program", path):
             os.makedirs(folder, exist_ok=True)
             with open(path, "w", encoding="utf-8") as file:
                 file.write(print_graph(graph))
-        except OSError as error:
-            raise InputError(f"cannot write the program: {error}") from error
 
     def end(self) -> None:
         if self._options.verbose:

@@ -136,6 +136,34 @@ def test_a_forked_child_runs_what_its_parent_ran(fresh_python, source):
     fresh_python(FORK, PYTHONPATH=os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")]))
 
 
+UPDATE = """
+import numpy as np, os, rlx, signal, threading, time
+from tests.api.toys import *
+made = model([node("MatMul", "x w", "y")], [value("x", F, ["n", 1024])], [value("y")],
+             {"w": np.ones((1024, 1024), np.float32)})
+session = rlx.load(made)
+x = np.ones((1024, 1024), np.float32)
+def runs():
+    while True:
+        session.run(x)
+threading.Thread(target=runs, daemon=True).start()
+time.sleep(0.3)
+pid = os.fork()
+if pid == 0:
+    signal.alarm(30)
+    session.update_weights({"w": np.full((1024, 1024), 2, np.float32)})
+    os._exit(0 if (session.run(x)["y"] == 2048).all() else 1)
+assert os.waitpid(pid, 0)[1] == 0
+os._exit(0)
+"""
+
+
+def test_a_forked_child_updates_weights_while_its_parent_runs(fresh_python, source):
+    """An update waits for runs, but not for those of threads that the child lacks."""
+    fresh_python(UPDATE, PYTHONPATH=os.pathsep.join([str(source),
+                                                     os.environ.get("PYTHONPATH", "")]))
+
+
 def test_counters_tell_what_was_done():
     with rlx.load(add()) as session:
         for n in (2, 3, 2, 2):

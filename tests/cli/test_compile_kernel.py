@@ -47,7 +47,8 @@ def test_ptx_and_json(rlx, source, tmp_path):
     (["--arch", "sm_91", "-o", "k.ptx"], ["sm_90", "sm_120", "sm_91"]),
     (["--arch", "compute_90", "-o", "k.cubin", "-D", "N=1"], ["no CUBIN", "sm_NN"]),
     (["--arch", "sm_90", "-o", "k.cubin"], ["k.cu(3): error", '"N" is undefined', "*x = N;"]),
-    (["--arch", "sm_90", "-o", "none/k.cubin", "-D", "N=1"], ["cannot be written"]),
+    (["--arch", "sm_90", "-o", "none/k.cubin", "-D", "N=1"],
+     ["cannot write the result to 'none/k.cubin'"]),
 ])
 def test_what_is_wrong_is_told(rlx, source, arguments, words):
     done = rlx("compile-kernel", source, *arguments, code=2)

@@ -1,5 +1,6 @@
 """The command as a whole: help, its speed, exit codes, errors without tracebacks."""
 
+import json
 import os
 import re
 import signal
@@ -127,3 +128,60 @@ def test_output_that_cannot_be_written_is_told_without_traceback(arguments, unbu
                               env=os.environ | {"PYTHONUNBUFFERED": unbuffered})
     assert done.returncode == 1
     assert done.stderr == "rlx: [Errno 28] No space left on device\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("arguments, what", [
+    (["run", "{digits}", "--output", "{file}"], "the outputs"),
+    (["profile", "{digits}", "--runs", "1", "--html", "{file}"], "the profile"),
+    (["profile", "{digits}", "--runs", "1", "--chrome", "{file}"], "the profile"),
+], ids=["run", "html", "chrome"])
+@pytest.mark.parametrize("file, reason", [
+    ("full.npz", "No space left on device"), ("nothing/x", "No such file or directory"),
+    (".", "Is a directory")])
+def test_a_file_that_cannot_be_written_is_named(rlx, rlx_json, digits, tmp_path, arguments, what,
+                                                file, reason):
+    """Of a full disk the system gives no name."""
+    (tmp_path / "full.npz").symlink_to("/dev/full")
+    path = str(tmp_path / file)
+    given = [part.format(digits=digits, file=path) for part in arguments]
+    told = f"cannot write {what} to {path!r}: {reason}"
+    assert rlx(*given, code=2).stderr.startswith(f"InputError: {told}")
+    assert rlx_json(*given, code=2)["error"] == {"kind": "InputError", "message": told}
+
+
+@pytest.mark.parametrize("folder, reason", [
+    ("file", "File exists"), ("file/below", "Not a directory"), ("/proc/self", "")])
+def test_a_folder_for_kernels_that_cannot_be_written_is_named(rlx, digits, tmp_path, folder,
+                                                              reason):
+    (tmp_path / "file").touch()
+    path = str(tmp_path / folder)
+    done = rlx("compile", digits, "-o", path, "--arch", "sm_90", code=2)
+    assert f"InputError: cannot write kernels to {path!r}: {reason}" in done.stderr
+
+
+@pytest.mark.parametrize("action", ["list", "clear"])
+def test_a_kernel_cache_that_cannot_be_read_is_named(rlx, action):
+    name = "/tmp/" + "x" * 300
+    done = rlx("cache", action, code=2, RLX_CUDA_PTX_CACHE=name)
+    assert "InputError: the kernel cache cannot be read" in done.stderr and name in done.stderr
+
+
+OTHER = """
+import sys
+from rlx.cli import main, ops
+ops.run = lambda arguments: print("begun") or open("/no/such/file")
+sys.exit(main(["ops", *{options!r}]))
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_only_what_the_output_is_to_blame_for_is_told_of_it(options):
+    """A file that a command has not thought of is an error like others; what was printed stays."""
+    done = subprocess.run([sys.executable, "-c", OTHER.format(options=options)], text=True,
+                          capture_output=True, timeout=120)
+    assert done.returncode == 2 and done.stdout.startswith("begun\n")
+    message = "[Errno 2] No such file or directory: '/no/such/file'"
+    assert done.stderr == f"InputError: {message}\n"
+    if options:
+        assert json.loads(done.stdout[6:]) == {"error": {"kind": "InputError", "message": message}}

@@ -138,12 +138,14 @@ def test_cache(rlx, rlx_json, tmp_path):
     (folder / "sm_90").mkdir(parents=True)
     (folder / "sm_90" / "a.cubin").write_bytes(b"x" * 1500)
     (folder / "b.cubin").write_bytes(b"x" * 500)
+    (folder / "notes.txt").write_text("not ours")
     env = {"RLX_CUDA_PTX_CACHE": str(folder)}
     found = rlx_json("cache", **env)
     assert [e["name"] for e in found["entries"]] == ["b.cubin", "sm_90/a.cubin"]
     assert "2 files, 2.0 KB" in rlx("cache", "size", **env).stdout
     assert rlx_json("cache", "clear", **env)["files"] == 2
     assert not list(folder.rglob("*.cubin")) and rlx_json("cache", "size", **env)["bytes"] == 0
+    assert (folder / "notes.txt").exists()
 
 
 def test_where_the_cache_is(rlx, rlx_json, tmp_path):

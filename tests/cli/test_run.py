@@ -121,6 +121,20 @@ def test_what_does_not_fit_is_told(rlx, mlp, arguments, told):
     assert told in rlx("run", mlp, *arguments, code=2).stderr
 
 
+def test_an_archive_that_is_none_is_named(rlx, mlp, tmp_path):
+    path = tmp_path / "x.npz"
+    path.write_bytes(b"PK\x03\x04" + bytes(100))
+    assert f"cannot read {str(path)!r}" in rlx("run", mlp, "--input", path, code=2).stderr
+    np.savez(path, x=np.ones((2, 8), np.float32))
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(np.ones(16, np.float32).tobytes(), bytes(64)))
+    assert f"cannot read {str(path)!r}" in rlx("run", mlp, "--input", path, code=2).stderr
+    with open(path, "wb") as file:
+        np.save(file, np.ones((2, 8), np.float32))
+    told = rlx("run", mlp, "--input", path, code=2).stderr
+    assert f"{str(path)!r} is no archive of arrays" in told
+
+
 def test_inputs_without_shape_must_be_given(rlx, tmp_path):
     path = tmp_path / "free.onnx"
     onnx.save(model([node("Relu", "x", "y")], [value("x", F, None)], [value("y", F, None)]), path)

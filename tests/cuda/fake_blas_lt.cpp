@@ -58,7 +58,10 @@ size_t cublasLtGetVersion() {
 int cublasLtCreate(void** p) { return made(p); }
 int cublasLtDestroy(void*) { return 0; }
 int cublasLtMatmulDescCreate(void** p, int, int) { return made(p); }
-int cublasLtMatmulDescDestroy(void*) { return 0; }
+int cublasLtMatmulDescDestroy(void*) {
+  log("FAKE_CUDA_LOG", "destroyed\n");
+  return 0;
+}
 int cublasLtMatmulDescSetAttribute(void*, int, const void*, size_t) { return 0; }
 int cublasLtMatrixLayoutCreate(void** p, int type, uint64_t rows, uint64_t cols, int64_t) {
   *p = new Layout{type, rows == 8 && cols == 8};

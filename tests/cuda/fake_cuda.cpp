@@ -3,6 +3,7 @@
 // FAKE_CUDA_FAIL=name:code[:nth] makes the nth call of a function fail; FAKE_CUDA_LOG names a file
 // that gets one line for each call, and "mapped:BYTES"; with FAKE_CUDA_COPIES also
 // "to:ADDRESS:BYTES" for what is copied to the device.
+// FAKE_CUDA_SLOW=name:ms makes each call of a function take so long.
 // A copy to the device takes FAKE_CUDA_COPY_MS; a process that ends meanwhile ends with status 87.
 // Copies refuse memory that is on the wrong side.
 // Events are logged as "records:STREAM" and "waits:STREAM", waits of the host
@@ -105,9 +106,9 @@ bool meet(const char* variable, const char* name) {
 
 }  // namespace
 
-#define ENTER                            \
-  if (const int code = enter(__func__)) \
-  return code
+#define ENTER                                        \
+  if (const int code = enter(__func__)) return code; \
+  linger("FAKE_CUDA_SLOW", __func__)
 
 using Ptr = unsigned long long;
 

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 
 namespace {
 
@@ -24,6 +25,14 @@ void work(const char* variable) {
   ++at_work;
   if (const char* ms = std::getenv(variable)) usleep(1000 * std::atoi(ms));
   --at_work;
+}
+
+// As many milliseconds as the variable says, where it names the function: "name:ms".
+[[maybe_unused]] void linger(const char* variable, const char* name) {
+  const char* text = std::getenv(variable);
+  const size_t size = std::strlen(name);
+  if (!text || std::strncmp(text, name, size) != 0 || text[size] != ':') return;
+  usleep(1000 * std::atoi(text + size + 1));
 }
 
 }  // namespace

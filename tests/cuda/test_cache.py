@@ -117,6 +117,71 @@ def test_what_a_dead_process_left_is_removed_later(compile_kernel, tmp_path):
     assert not old.exists() and young.exists()  # whoever writes that one may be alive
 
 
+DAY = 24 * 3600
+
+
+def entry(folder, name, bytes, age):
+    """A file without contents of so many bytes, used so many seconds ago."""
+    path = folder / (name if "." in name else f"{name * 64}.cubin")
+    with open(path, "wb") as file:
+        file.truncate(bytes)
+    os.utime(path, (time.time() - age,) * 2)
+    return path
+
+
+def test_a_folder_keeps_a_gib_of_what_was_used_last(compile_kernel, tmp_path):
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    others = [entry(folder, name, 2 << 30, 9 * DAY) for name in ("notes.txt", "cafe.cubin")]
+    second = entry(folder, "b", 100 << 20, 2 * DAY)
+    first = entry(folder, "a", 100 << 20, 3 * DAY)
+    last = entry(folder, "c", 800 << 20, DAY / 2)
+    compile_kernel()
+    assert first.exists() and second.exists() and last.exists()   # there is room
+    more = entry(folder, "d", 30 << 20, 0)
+    compile_kernel(("A=2",))
+    assert not first.exists() and not second.exists()             # down to seven eighths
+    assert last.exists() and more.exists() and all(path.exists() for path in others)
+    assert compile_kernel(("A=2",))[1] == compile_kernel()[1] == 2  # both are still there
+
+
+def test_one_process_that_compiles_much_keeps_to_it_too(python, fake_nvrtc, tmp_path):
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    first, second = entry(folder, "a", 400 << 20, 2 * DAY), entry(folder, "b", 580 << 20, DAY)
+    python("""
+import rlx
+for i in range(8):
+    rlx.cuda.compile("//" + "x" * (4 << 20), "f", arch="sm_90", defines={"N": i})
+    files = rlx.cache_info().files
+    assert sum(file.bytes for file in files) <= 1 << 30
+    assert len(files) == i + (3 if i < 5 else 2), (i, len(files))
+""", fake_nvrtc, RLX_CUDA_PTX_CACHE=str(folder))
+    assert second.exists() and not first.exists()
+
+
+def test_processes_race_for_the_room(compile_kernel, tmp_path):
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    for name in "0123456789abcdef":
+        entry(folder, name, 100 << 20, DAY)
+    with ThreadPoolExecutor(8) as pool:
+        for done, _ in pool.map(lambda n: compile_kernel((f"A={n}",)), range(8)):
+            assert not done.stderr
+    assert sum(path.stat().st_size for path in folder.iterdir()) <= 1 << 30
+    assert compile_kernel(("A=3",))[1] == 8
+
+
+@pytest.mark.parametrize("age, touched", [(2 * DAY, True), (DAY / 2, False)])
+def test_reading_an_entry_notes_the_day(compile_kernel, tmp_path, age, touched):
+    compile_kernel()
+    path, = (tmp_path / "kernels").iterdir()
+    before = time.time() - age
+    os.utime(path, (before, before))
+    assert compile_kernel()[1] == 1
+    assert (path.stat().st_mtime > before + 1) is touched
+
+
 def test_a_full_disk_costs_the_entry_only(compile_kernel, tmp_path):
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
     done, _ = compile_kernel(before=full)

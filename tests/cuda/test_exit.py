@@ -57,6 +57,20 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     assert done.stdout.split() == ["5"]
 
 
+COMPILES = """
+run = lambda: rlx.cuda.compile("source", "f", arch="sm_90")
+"""
+
+
+def test_a_users_kernel_that_compiles_is_waited_for(on_fake_gpu, tmp_path):  # noqa: F811
+    on_fake_gpu(COMPILES + """
+import threading, time
+threading.Thread(target=run, daemon=True).start()
+while not os.path.exists(os.environ["COMPILED"]):
+    time.sleep(0.01)
+""", COMPILED=str(tmp_path / "compiled"), COMPILE_MS="500")
+
+
 # What is registered before rlx is imported runs when rlx has waited for its threads.
 LATER = """
 import atexit, os, threading
@@ -65,8 +79,8 @@ def later(work):
         try:
             work()
             print("done")
-        except Exception as error:
-            print(type(error).__name__, error)
+        except rlx.DeviceError as error:
+            print(error.remedy, error)
     def at_exit():
         thread = threading.Thread(target=run)
         thread.start()
@@ -84,6 +98,14 @@ made.graph.node[0].input[0] = "x"
 run = lambda: rlx.run(made, {"x": x}, device="cuda")
 """, before=LATER + "later(lambda: run())\n")
     assert "no kernel is compiled any more: the process is ending" in done.stdout
+    assert done.stdout.startswith("join the threads")
+
+
+def test_no_users_kernel_is_compiled_after_the_wait(on_fake_gpu):  # noqa: F811
+    done, _ = on_fake_gpu("import rlx.cuda\n" + COMPILES,
+                          before=LATER + "later(lambda: run())\n")
+    assert "no kernel is compiled any more: the process is ending" in done.stdout
+    assert done.stdout.startswith("join the threads")
 
 
 def test_no_weight_is_copied_after_the_wait(on_fake_gpu):  # noqa: F811
@@ -93,6 +115,7 @@ rlx.run(model(), {"x": x}, device="cuda")
 run = lambda: rlx.run(model(4), {"x": x}, device="cuda")
 """, before=LATER + "later(lambda: run())\n", FAKE_CUDA_COPY_MS="500")
     assert "no weight is copied any more: the process is ending" in done.stdout
+    assert done.stdout.startswith("join the threads")
 
 
 def test_who_waits_for_a_kernel_that_is_dropped_is_told(on_fake_gpu, tmp_path):  # noqa: F811

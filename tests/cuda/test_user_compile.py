@@ -190,9 +190,23 @@ def test_lto_links_to_a_cubin(nvrtc):
 k = build("axpy<float>", lto=True)
 assert k.cubin.startswith(b"\\x7fELF") and k.lowered_name("axpy<float>").encode() in k.cubin
 assert [p.type for p in k.parameters] == ["float", "float const*", "float*", "unsigned long"]
-refused(rlx.InputError, lambda: k.ptx, "PTX", "lto")
-assert build("axpy<float>", lto=True, arch="compute_90").cubin.startswith(b"\\x7fELF")
+refused(rlx.InputError, lambda: k.ptx, "PTX", "lto=False", "compute_NN")
 assert build("axpy<float>").key != k.key
+""")
+
+
+def test_lto_for_a_virtual_architecture_gives_ptx(nvrtc):
+    path_of(LINKER[nvrtc.major], f"libnvJitLink.so.{nvrtc.major}")
+    nvrtc("""
+k = build("axpy<float>", lto=True, arch="compute_90")
+symbol = k.lowered_name("axpy<float>")
+assert k.arch == "compute_90" and k.ptx.rstrip().endswith("}"), k
+assert ".target sm_90" in k.ptx and f".entry {symbol}(" in k.ptx
+refused(rlx.InputError, lambda: k.cubin, "CUBIN", "sm_NN")
+assert [p.type for p in k.parameters] == ["float", "float const*", "float*", "unsigned long"]
+assert "fma.rn.ftz.f32" in build("axpy<float>", lto=True, arch="compute_90", ftz=True).ptx
+again = build("axpy<float>", lto=True, arch="compute_90")
+assert again.ptx == k.ptx and build("axpy<float>", lto=True).key != k.key
 """)
 
 

@@ -1,12 +1,13 @@
 // Lists the GPUs that the driver shows.
 #include "cuda/api/driver.h"
 #include "cuda/api/driver_table.h"
+#include "cuda/api/forked.h"
 #include "cuda/api/loader.h"
 
 namespace rlx::cuda::api {
 
 std::vector<DeviceSummary> list_devices() {
-  if (!loader().get(Lib::driver).usable()) return {};
+  if (!loader().get(Lib::driver).usable() || !claim_cuda()) return {};
   const DriverTable& cu = driver_table();
   int count = 0;
   if (cu.init(0) != 0 || cu.device_count(&count) != 0) return {};

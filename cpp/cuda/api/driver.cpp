@@ -5,10 +5,10 @@
 #include <map>
 #include <mutex>
 
-#include "core/error.h"
-#include "core/fork.h"
 #include "cuda/api/driver_table.h"
+#include "cuda/api/forked.h"
 #include "cuda/api/loader.h"
+#include "cuda/of_process.h"
 
 namespace rlx::cuda::api {
 namespace {
@@ -36,6 +36,7 @@ void check_start(Result result, const char* call) {
 }
 
 void initialise() {
+  if (!claim_cuda()) throw forked_error();
   static const Result result = driver_table().init(0);
   check_start(result, "cuInit");
 }
@@ -317,11 +318,7 @@ class RealDriver final : public GpuDriver {
 
   // The calling thread may have another context current, or none.
   Current enter() {
-    if (fork_generation() != born_) {
-      Error error(ErrorKind::device, "CUDA cannot be used in a process that was forked");
-      error.remedy = "start processes by spawn, or load the model after the fork";
-      throw error;
-    }
+    if (fork_generation() != born_) throw forked_error();
     if (lost_) throw lost();
     check(cu_.set_current(context_), "cuCtxSetCurrent");
     return Current(cu_.exchange_capture_mode, capture_relaxed);
@@ -384,15 +381,19 @@ void RealDriver::launch_with(cuda::Function function, const LaunchShape& shape,
         "cuLaunchKernelEx");
 }
 
-std::mutex opened_mutex;
-// Never destroyed: the libraries may be gone when the process ends.
-auto& opened = *new std::map<int, std::shared_ptr<RealDriver>>;
-std::map<int, int> resets;
+struct Drivers {
+  std::mutex mutex;
+  std::map<int, std::shared_ptr<RealDriver>> opened;
+  std::map<int, int> resets;
+};
+
+Drivers& drivers() { return of_process<Drivers>(); }
 
 }  // namespace
 
 void reset_driver(int ordinal) {
-  const std::lock_guard lock(opened_mutex);
+  auto& [mutex, opened, resets] = drivers();
+  const std::lock_guard lock(mutex);
   const auto found = opened.find(ordinal);
   if (found == opened.end() || !found->second) return;
   const std::shared_ptr<RealDriver> driver = std::move(found->second);
@@ -403,7 +404,8 @@ void reset_driver(int ordinal) {
 }
 
 std::shared_ptr<GpuDriver> open_driver(int ordinal) {
-  const std::lock_guard lock(opened_mutex);
+  auto& [mutex, opened, resets] = drivers();
+  const std::lock_guard lock(mutex);
   auto& driver = opened[ordinal];
   if (driver) return driver;
   const Found& library = loader().get(Lib::driver);

@@ -6,7 +6,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <memory>
+
+#include "cuda/of_process.h"
 
 namespace rlx::cuda::api {
 namespace {
@@ -238,20 +239,18 @@ std::vector<Found> Loader::all() {
 
 namespace {
 
-std::mutex paths_mutex;
-std::unique_ptr<Loader> the_loader;
+// Never destroyed: a forked child makes a loader of its own when it first needs one.
+SearchPaths& search_paths = *new SearchPaths;
 
 }  // namespace
 
+Loader::Loader() : paths_(search_paths) {}
+
 void set_search_paths(SearchPaths paths) {
-  const std::lock_guard lock(paths_mutex);
-  if (!the_loader) the_loader = std::make_unique<Loader>(std::move(paths));
+  static std::once_flag once;
+  std::call_once(once, [&] { search_paths = std::move(paths); });
 }
 
-Loader& loader() {
-  const std::lock_guard lock(paths_mutex);
-  if (!the_loader) the_loader = std::make_unique<Loader>(SearchPaths{});
-  return *the_loader;
-}
+Loader& loader() { return of_process<Loader>(); }
 
 }  // namespace rlx::cuda::api

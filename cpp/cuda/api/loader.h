@@ -25,7 +25,7 @@ struct SearchPaths {
 
 class Loader {
  public:
-  explicit Loader(SearchPaths paths) : paths_(std::move(paths)) {}
+  Loader();
 
   // Opens it on the first call.
   const Found& get(Lib lib);
@@ -39,7 +39,7 @@ class Loader {
   Found open_driver();
   int choose_major();
 
-  SearchPaths paths_;
+  const SearchPaths paths_;
   std::recursive_mutex mutex_;
   std::array<Found, lib_count> found_;
   std::array<std::atomic<bool>, lib_count> opened_{};

@@ -23,6 +23,8 @@ struct Functions {
     get(complete, "nvJitLinkComplete");
     get(cubin_size, "nvJitLinkGetLinkedCubinSize");
     get(cubin, "nvJitLinkGetLinkedCubin");
+    get(ptx_size, "nvJitLinkGetLinkedPtxSize");
+    get(ptx, "nvJitLinkGetLinkedPtx");
     get(error_size, "nvJitLinkGetErrorLogSize");
     get(error, "nvJitLinkGetErrorLog");
     get(info_size, "nvJitLinkGetInfoLogSize");
@@ -34,6 +36,8 @@ struct Functions {
   int (*complete)(Link);
   int (*cubin_size)(Link, size_t*);
   int (*cubin)(Link, void*);
+  int (*ptx_size)(Link, size_t*);
+  int (*ptx)(Link, char*);
   int (*error_size)(Link, size_t*);
   int (*error)(Link, char*);
   int (*info_size)(Link, size_t*);
@@ -92,7 +96,7 @@ NvJitLink NvJitLink::get(const std::string& nvrtc) {
 }
 
 Linked NvJitLink::link(const std::string& name, std::span<const std::byte> lto,
-                       const std::vector<std::string>& options) const {
+                       const std::vector<std::string>& options, bool to_ptx) const {
   const Functions& f = functions();
   std::vector<const char*> flags;
   for (const std::string& option : options) flags.push_back(option.c_str());
@@ -111,10 +115,14 @@ Linked NvJitLink::link(const std::string& name, std::span<const std::byte> lto,
   check(f.add(link, input_lto, lto.data(), lto.size(), name.c_str()), "nvJitLinkAddData");
   check(f.complete(link), "nvJitLinkComplete");
   Linked linked;
-  size_t size = 0;
-  check(f.cubin_size(link, &size), "nvJitLinkGetLinkedCubinSize");
-  linked.cubin.resize(size);
-  check(f.cubin(link, linked.cubin.data()), "nvJitLinkGetLinkedCubin");
+  const auto fetch = [&](auto get_size, auto get, const char* call) {
+    size_t size = 0;
+    check(get_size(link, &size), call);
+    linked.image.resize(size);
+    check(get(link, reinterpret_cast<char*>(linked.image.data())), call);
+  };
+  if (to_ptx) fetch(f.ptx_size, f.ptx, "nvJitLinkGetLinkedPtx");
+  else fetch(f.cubin_size, f.cubin, "nvJitLinkGetLinkedCubin");
   linked.log = log_of(link, f.info_size, f.info);
   return linked;
 }

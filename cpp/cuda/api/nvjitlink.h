@@ -1,4 +1,4 @@
-// nvJitLink: links what NVRTC makes under -dlto into a CUBIN. Needs no GPU.
+// nvJitLink: links what NVRTC makes under -dlto. Needs no GPU.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace rlx::cuda::api {
 
 struct Linked {
-  std::vector<std::byte> cubin;
+  std::vector<std::byte> image;  // a CUBIN, or PTX that ends with a zero
   std::string log;
 };
 
@@ -21,9 +21,10 @@ class NvJitLink {
   static NvJitLink get(const std::string& nvrtc);
 
   const std::string& version() const { return version_; }
-  // `options`: "-arch=sm_90", "-lto" ... Throws Error(internal) with the linker's log.
+  // `options`: "-arch=sm_90", "-lto" ..., and "-ptx" where `to_ptx`. Throws Error(internal) with
+  // the linker's log.
   Linked link(const std::string& name, std::span<const std::byte> lto,
-              const std::vector<std::string>& options) const;
+              const std::vector<std::string>& options, bool to_ptx) const;
 
  private:
   NvJitLink() = default;

@@ -32,8 +32,7 @@ struct Nvrtc::Functions {
   const char* (*error_string)(int);
 };
 
-Nvrtc::Nvrtc() {
-  const Found& library = loader().get(Lib::nvrtc);
+Nvrtc::Nvrtc(const Found& library) {
   auto functions = std::make_shared<Functions>();
   const auto get = [&](auto*& function, const char* name) { load(library, function, name); };
   get(functions->create, "nvrtcCreateProgram");
@@ -62,7 +61,9 @@ Nvrtc::Nvrtc() {
 }
 
 const Nvrtc& Nvrtc::get() {
-  static const Nvrtc nvrtc;
+  // Opened before: what a child is forked into the middle of never ends there.
+  const Found& library = loader().get(Lib::nvrtc);
+  static const Nvrtc nvrtc(library);
   return nvrtc;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda/api/library.h"
 #include "cuda/jit.h"
 
 namespace rlx::cuda::api {
@@ -37,7 +38,7 @@ class Nvrtc {
                    const std::vector<std::string>& expressions = {}) const;
 
  private:
-  Nvrtc();
+  explicit Nvrtc(const Found& library);
   struct Functions;
   std::shared_ptr<const Functions> functions_;
   std::string version_;

@@ -14,7 +14,7 @@ import sys
 from importlib import import_module
 from types import ModuleType
 
-from rlx.errors import Error, InternalError
+from rlx.errors import Error, InputError, InternalError
 
 COMMANDS = ("run", "explain", "check", "bench", "profile", "verify", "doctor", "cache", "compile",
             "compile-kernel", "ops")
@@ -51,6 +51,11 @@ def _run(arguments: argparse.Namespace) -> int:
     except Error as error:
         _tell(error, arguments)
         return 1 if isinstance(error, InternalError) else 2
+    except OSError as error:
+        if error.filename is None:  # stdout's has no name, and nowhere to be told as JSON
+            raise
+        _tell(InputError(str(error)), arguments)
+        return 2
 
 
 def _drop_output() -> None:

@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.action == "list" and files:
         import time
-        show.table("", ["kernel", ">size", "written"], [
+        show.table("", ["kernel", ">size", "last used"], [
             (f.path.relative_to(where), show.size(f.bytes),
              time.strftime("%F %T", time.localtime(f.modified))) for f in files])
     done = "cleared: " if arguments.action == "clear" else ""

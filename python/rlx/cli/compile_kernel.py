@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rlx.errors import InputError
+from rlx.errors import InputError, writing
 
 EXAMPLES = """  rlx compile-kernel axpy.cu --arch sm_90 -o axpy.cubin
   rlx compile-kernel axpy.cu --arch compute_80 -o axpy.ptx -D N=4 -I include
@@ -48,11 +48,10 @@ def run(arguments: argparse.Namespace) -> int:
     image = program.cubin if kind == ".cubin" else program.ptx
     if not image:
         raise InputError(f"there is no {kind[1:].upper()} of this", got=program.architecture,
-                         remedy="--arch sm_NN" if kind == ".cubin" else "without --lto")
-    try:
+                         remedy="--arch sm_NN" if kind == ".cubin"
+                         else "without --lto, or --arch compute_NN")
+    with writing("the result", arguments.output):
         arguments.output.write_bytes(image)
-    except OSError as error:
-        raise InputError(f"the result cannot be written: {error}") from error
     symbols = dict(zip(arguments.name, program.lowered))
     if arguments.json:
         show.print_json({"file": str(arguments.output), "bytes": len(image), "symbols": symbols,

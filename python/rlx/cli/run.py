@@ -62,18 +62,16 @@ def _labels(path: str | None) -> list[str]:
         with open(path, encoding="utf-8") as file:
             return file.read().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the labels: {error}") from error
+        raise InputError(f"cannot read the labels in {path!r}: {error}") from error
 
 
 def _write(path: str, results: dict[str, Any]) -> None:
     import numpy as np
-    from rlx.errors import InputError
+    from rlx.errors import writing
     arrays = {name: x.astype(str) if x.dtype == object else x for name, x in _arrays(results)}
-    try:
+    with writing("the outputs", path):
         with open(path, "wb") as file:  # savez would append .npz to other names
             np.savez(file, **arrays)
-    except OSError as error:
-        raise InputError(f"cannot write the outputs: {error}") from error
 
 
 def _arrays(results: dict[str, Any]):

@@ -38,7 +38,8 @@ def compile(source: str | os.PathLike[str], name: str, *, arch: str | int | None
         the source can reach there, beside `program` or by an absolute path is part of the
         cache's key.
     expressions: further kernels to instantiate, for Kernel.lowered_name.
-    lto: optimise when linking, by nvJitLink; the result is a CUBIN.
+    lto: optimise when linking, by nvJitLink; the result is the CUBIN alone, for "compute_90" the
+        PTX.
     program: the name of the source in messages, "kernel.cu" unless given or a path.
     device: where it is launched.
 

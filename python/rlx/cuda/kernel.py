@@ -121,8 +121,9 @@ class Kernel(Live):
 
     @property
     def ptx(self) -> str:
-        """The PTX; InputError with lto=True, where there is none."""
-        return self._program.ptx.decode() or self._missing("PTX", "lto=False")
+        """The PTX; InputError when lto=True made a CUBIN."""
+        return self._program.ptx.decode() or self._missing(
+            "PTX", "lto=False, or an architecture compute_NN")
 
     def _missing(self, what: str, remedy: str) -> Any:
         raise InputError(f"kernel {self.name!r} has no {what}", remedy=remedy)
