@@ -132,7 +132,7 @@ def test_an_archive_that_is_none_is_named(rlx, mlp, tmp_path):
     with open(path, "wb") as file:
         np.save(file, np.ones((2, 8), np.float32))
     told = rlx("run", mlp, "--input", path, code=2).stderr
-    assert f"{str(path)!r} is no archive of arrays" in told
+    assert f"{str(path)!r} is one array, no archive" in told
 
 
 def test_inputs_without_shape_must_be_given(rlx, tmp_path):
