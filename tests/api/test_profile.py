@@ -137,7 +137,7 @@ def test_specialised_models_are_profiled():
     assert len(found.runs) == 2
 
 
-@pytest.mark.parametrize("runs", [0, -1, 1.5, "many"])
+@pytest.mark.parametrize("runs", [0, -1, 1.5, "many", 2**31, 10**30])
 def test_bad_counts(runs):
     with rlx.load(add()) as session, pytest.raises(rlx.InputError, match="at least one run"):
         session.profile([arange(1, 4)] * 2, runs)
