@@ -116,44 +116,6 @@ void order_streams(cuda::Driver& driver, void* producer, void* consumer) {
   driver.free(event);
 }
 
-void* DeviceSink::tensor(size_t output, DType dtype, std::span<const int64_t> shape) {
-  auto array = std::make_shared<DeviceArray>();
-  const Device& device = self_.executable.device();
-  array->dtype = dtype;
-  array->shape.assign(shape.begin(), shape.end());
-  const size_t bytes = size_t(element_count(shape)) * size_of(dtype);
-  array->memory = cuda::gpu_of(device)->pool->get(bytes, static_cast<cuda::Stream>(stream_));
-  array->ordinal = self_.ordinal;
-  array->stream = stream_;
-  array->device = self_.device;
-  void* memory = array->memory.get();
-  arrays_[output] = std::move(array);
-  return memory;
-}
-
-void DeviceSink::value(size_t output, RunValue value) {
-  values_[output] = std::make_unique<RunValue>(std::move(value));
-}
-
-void DeviceSink::long_work() {
-  if (!thread_) thread_ = PyEval_SaveThread();
-}
-
-void DeviceSink::take_gil() {
-  if (thread_) take_lock(thread_);
-  thread_ = nullptr;
-}
-
-PyObject* DeviceSink::finish() {
-  py::dict dict;
-  for (size_t j = 0; j < arrays_.size(); ++j) {
-    const py::handle name(self_.outputs[j].name);
-    if (arrays_[j]) dict[name] = py::cast(arrays_[j]);
-    if (values_[j]) dict[name] = to_python(*values_[j], nullptr);
-  }
-  return dict.release().ptr();
-}
-
 void register_device_array(py::module_& module) {
   using namespace py::literals;
   py::class_<DeviceArray, std::shared_ptr<DeviceArray>>(

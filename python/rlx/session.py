@@ -43,8 +43,7 @@ class Session(live.Live):
         if compiler.convolves(self._model):
             _core.begin_device(self.options.device, convolves=True)
         self.inputs = feeds.describe(graph.inputs)
-        self.outputs = feeds.describe(
-            {name: graph.output_types.get(name) for name in graph.outputs})
+        self.outputs = feeds.describe({n: graph.output_types.get(n) for n in graph.outputs})
         self._lock = threading.RLock()
         self._closed = False
         self._packs = _core.PackCache()  # packed weights, shared by all specialisations
@@ -95,15 +94,12 @@ class Session(live.Live):
         NumPy arrays or anything with DLPack, the array interface or the buffer protocol.
         out: arrays of the right shape and dtype to write outputs to, by name.
         state: keeps growing values between runs, see `state`.
-        On a GPU, inputs may lie there; with outputs="device" the results stay there, as
-        DeviceArrays for any DLPack library. Such a run is put on `stream` (a handle or an object
-        with one; CUDA's default stream unless given), may still be going on when this returns,
-        and cannot be part of a capture.
+        On a GPU, inputs may lie there; with outputs="device" results stay there, as DeviceArrays.
+        Such a run is put on `stream` (a handle or an object with one; else CUDA's default one),
+        may still be going on when this returns, and cannot be part of a capture.
         Raises InputError for a wrong name, dtype, rank or shape, naming it.
         """
-        if stream is not None:
-            stream = handle_of(stream)
-        fast = self._fast
+        stream, fast = stream if stream is None else handle_of(stream), self._fast
         if fast is not None and type(inputs) is dict and state is None:
             try:
                 return fast.run(inputs, out, None, outputs, stream)
@@ -112,8 +108,8 @@ class Session(live.Live):
         given = feeds.normalise(inputs, self._model.graph, self.device != "cpu")
         self._check_open()
         if state is None:
-            results = self._settle(given, out, outputs, stream)[2]
-            return feeds.with_maps(results, self._maps) if self._maps else results
+            found = self._settle(given, out, outputs, stream)[2]
+            return feeds.with_maps(found, self._maps) if self._maps else found
         if state.session is not self:
             raise InputError("the state belongs to another Session")
         return state.run(given, out)

@@ -6,8 +6,8 @@
 // FAKE_CUDA_SLOW=name:ms makes each call of a function take so long.
 // A copy to the device takes FAKE_CUDA_COPY_MS; a process that ends meanwhile ends with status 87.
 // Copies refuse memory that is on the wrong side.
-// Events are logged as "records:STREAM" and "waits:STREAM", waits of the host
-// beside a capture as "synchronizes:STREAM". All memory lies on GPU FAKE_CUDA_ORDINAL, and is managed with
+// Events are logged as "records:STREAM" and "waits:STREAM", waits of the host beside a capture as
+// "synchronizes:STREAM". All memory lies on GPU FAKE_CUDA_ORDINAL, and is managed with
 // FAKE_CUDA_MANAGED. A module is loaded when FAKE_CUDA_LOADS_MEET loads have begun.
 // A stream FAKE_CUDA_CAPTURED is being captured in global mode by somebody else: threads that have
 // not asked for the relaxed mode may then do little but launch, record and wait, and what they do

@@ -1,4 +1,4 @@
-"""Arrays of other libraries: DLPack with and without a version, and array interfaces of any form."""
+"""Arrays of other libraries: DLPack with and without a version, array interfaces of any form."""
 
 import pytest
 
@@ -26,8 +26,9 @@ class Tensor(ctypes.Structure):
                 ("type", ctypes.c_uint8 * 4), ("shape", ctypes.c_void_p),
                 ("strides", ctypes.c_void_p), ("offset", ctypes.c_uint64)]
 class Managed(ctypes.Structure):
-    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
-                ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", Tensor)]
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32),
+                ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+                ("flags", ctypes.c_uint64), ("tensor", Tensor)]
 class Versioned:
     def __init__(self, a, flags=0, major=1, device=None):
         self.a, self.device = a, device or a.__dlpack_device__()

@@ -1,4 +1,4 @@
-"""CUDA graphs that PyTorch captures: users' kernels become part of them, Sessions run beside them."""
+"""CUDA graphs that PyTorch captures: users' kernels become part of them, Sessions run beside."""
 
 import gc
 import threading

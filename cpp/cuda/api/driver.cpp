@@ -5,35 +5,15 @@
 #include <map>
 #include <mutex>
 
+#include "cuda/api/driver_errors.h"
 #include "cuda/api/driver_table.h"
 #include "cuda/api/forked.h"
+#include "cuda/api/launch_of.h"
 #include "cuda/api/loader.h"
 #include "cuda/of_process.h"
 
 namespace rlx::cuda::api {
 namespace {
-
-// Errors after which every call in the context fails: illegal addresses, launches that failed ...
-bool is_sticky(Result result) {
-  return result == 700 || (result >= 714 && result <= 719) || result == 710 || result == 46;
-}
-
-Error failure(Result result, const char* call) {
-  const char *name = nullptr, *text = nullptr;
-  driver_table().error_name(result, &name);
-  driver_table().error_string(result, &text);
-  return Error(result == 2 ? ErrorKind::memory_limit : ErrorKind::device,
-               std::string(call) + " failed: " + (name ? name : std::to_string(result).c_str()) +
-                   (text ? std::string(", ") + text : ""));
-}
-
-void check_start(Result result, const char* call) {
-  if (result == 0) return;
-  Error error = failure(result, call);
-  error.kind = ErrorKind::device;
-  error.remedy = "rlx doctor";
-  throw error;
-}
 
 void initialise() {
   if (!claim_cuda()) throw forked_error();
@@ -357,27 +337,10 @@ class RealDriver final : public GpuDriver {
 
 void RealDriver::launch_with(cuda::Function function, const LaunchShape& shape,
                              std::span<void* const> parameters, cuda::Stream stream) {
-  LaunchAttribute attributes[3];
-  uint32_t count = 0;
-  const auto flag = [&](uint32_t id) {
-    attributes[count] = {id, 0, {}};
-    attributes[count++].value.flag = 1;
-  };
-  if (shape.cooperative) flag(LaunchAttribute::cooperative);
-  if (shape.programmatic) flag(LaunchAttribute::programmatic_serialization);
-  const Extent3& c = shape.cluster;
-  if (c.x * c.y * c.z > 1) {
-    attributes[count] = {LaunchAttribute::cluster_dimension, 0, {}};
-    attributes[count].value.extent[0] = c.x;
-    attributes[count].value.extent[1] = c.y;
-    attributes[count++].value.extent[2] = c.z;
-  }
-  const Extent3 &g = shape.grid, &b = shape.block;
-  const LaunchConfig config{{g.x, g.y, g.z}, {b.x, b.y, b.z}, shape.shared_bytes,
-                            as<api::Stream>(stream), attributes, count};
+  const LaunchOf launch(shape, as<api::Stream>(stream));
   const Current current = enter();
-  check(cu_.launch(&config, as<api::Function>(function), const_cast<void**>(parameters.data()),
-                   nullptr),
+  auto* const kernel = as<api::Function>(function);
+  check(cu_.launch(&launch.config, kernel, const_cast<void**>(parameters.data()), nullptr),
         "cuLaunchKernelEx");
 }
 

@@ -46,7 +46,11 @@ DriverTable::DriverTable(const Found& library) {
   get(map, "cuMemMap");
   get(unmap, "cuMemUnmap");
   get(set_access, "cuMemSetAccess");
+  take_order(library);
+}
 
+void DriverTable::take_order(const Found& library) {
+  const auto get = [&](auto*& function, const char* name) { api::load(library, function, name); };
   get(stream_create, "cuStreamCreate");
   get(stream_destroy, "cuStreamDestroy_v2");
   get(stream_synchronize, "cuStreamSynchronize");

@@ -71,6 +71,9 @@ struct DriverTable {
   Result (*user_object_create)(UserObject*, void*, void (*)(void*), unsigned, unsigned);
   Result (*user_object_release)(UserObject, unsigned);
   Result (*user_object_retain)(Graph, UserObject, unsigned, unsigned);
+
+ private:
+  void take_order(const Found& library);  // streams, events and graphs
 };
 
 // Of the process's driver; throws Error(device) when there is none.
