@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,6 +12,16 @@
 
 namespace rlx::cuda::api {
 namespace {
+
+// A child that is forked in the middle of dlopen has a linker that finds no symbols: forks wait.
+std::mutex& opening = *new std::mutex;
+const int registered = pthread_atfork([] { opening.lock(); }, [] { opening.unlock(); },
+                                      [] { opening.unlock(); });
+
+void* open_library(const std::string& name, int flags) {
+  const std::lock_guard lock(opening);
+  return dlopen(name.c_str(), flags);
+}
 
 namespace fs = std::filesystem;
 
@@ -57,7 +68,7 @@ void load_nvrtc_builtins(const fs::path& nvrtc) {
   std::error_code none;
   for (const auto& file : fs::directory_iterator(nvrtc.parent_path(), none)) {
     if (file.path().filename().string().starts_with("libnvrtc-builtins.so.")) {
-      dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
+      open_library(file.path(), RTLD_NOW | RTLD_LOCAL);
     }
   }
 }
@@ -119,7 +130,7 @@ Found Loader::search(Lib lib, int major) const {
   const auto attempt = [&](const std::string& file, const char* how, int flags) {
     if (found.handle) return;
     if (lib == Lib::nvrtc && file.find('/') != std::string::npos) load_nvrtc_builtins(file);
-    void* handle = dlopen(file.c_str(), flags);
+    void* handle = open_library(file, flags);
     if (!handle) {
       if (fs::exists(file)) refusals += std::string("; ") + dlerror();
       return;
@@ -183,7 +194,7 @@ int Loader::choose_major() {
   for (int major : {13, 12}) {
     const std::string suffix = ".so." + std::to_string(major);
     for (const char* name : {"libcudart", "libcublasLt", "libnvrtc"}) {
-      if (dlopen((name + suffix).c_str(), RTLD_NOW | RTLD_NOLOAD)) return major;
+      if (open_library(name + suffix, RTLD_NOW | RTLD_NOLOAD)) return major;
     }
   }
   for (int major : {13, 12}) {
