@@ -172,6 +172,7 @@ class Team {
   }
 
   [[noreturn]] void work() {
+    in_loop = false;  // a thread's first touch of these allocates: now, not in some later run
     for (;;) {
       const uint32_t seen = posted_.load();
       for (Loop& loop : loops_) {

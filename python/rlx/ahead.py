@@ -65,12 +65,12 @@ def compile(model: Any, output: str | os.PathLike[str], inputs: Any = None, *,
     Raises ModelError, InputError or UnsupportedError as rlx.load and Session.run do.
     """
     from rlx import compiler
+    capabilities = [_capability(name) for name in architectures]
     loaded = compiler.read(model)
     folder = Path(output)
     with writing("kernels", folder):
         folder.mkdir(parents=True, exist_ok=True)
         TemporaryFile(dir=folder).close()  # a cache that cannot be written is else done without
-    capabilities = [_capability(name) for name in architectures]
     for capability in capabilities:
         for libraries in (True, False):
             with _Offline(loaded, capability, libraries, str(folder), **options) as session:

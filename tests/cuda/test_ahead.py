@@ -135,11 +135,12 @@ with rlx.load(model, device="cuda", compile="aot") as session:
     assert done.stdout.splitlines() == ["True", "True", "True True", "(1, 32)"]
 
 
-def test_what_is_no_architecture_is_said_at_once(python, fake_driver, fake_nvrtc):
-    done = python(BUILD + """
-rlx.compile(model, "x", architectures=["gfx942"])
+def test_what_is_no_architecture_is_said_at_once(python, fake_driver, fake_nvrtc, tmp_path):
+    done = python(BUILD + f"""
+rlx.compile(model, {str(tmp_path / "made")!r}, architectures=["gfx942"])
 """, fake_nvrtc, fails=True)
     assert "InputError" in done.stderr and "gfx942" in done.stderr
+    assert not (tmp_path / "made").exists()
 
 
 def test_preparing_needs_shapes_only(python, fake_driver, fake_nvrtc):

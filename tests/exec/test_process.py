@@ -2,7 +2,10 @@
 
 from concurrent.futures import ThreadPoolExecutor
 import os
+from pathlib import Path
 import signal
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -73,15 +76,25 @@ def test_forked_child_runs():
     assert np.array_equal(exe.run({"x": x})["y"], y) and exe.counters()["plans"] == 1
 
 
+def await_team():
+    """Until all other threads sleep: one that has not begun yet will allocate when it does."""
+    own = str(threading.get_native_id())
+    def states():
+        tasks = [task for task in Path("/proc/self/task").iterdir() if task.name != own]
+        return {(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks}
+    while states() - {"S"}:
+        time.sleep(0.01)
+
+
 COUNT = """
-import ctypes, time, numpy as np
-from tests.exec.test_process import {make}
+import ctypes, numpy as np
+from tests.exec.test_process import await_team, {make}
 exe, feeds = {make}()
 count = ctypes.CDLL(None)
 out = exe.run(feeds)
-for _ in range(50):  # until the team's threads have come: a thread allocates when it begins
+for _ in range(50):
     exe.run(feeds, out)
-time.sleep(0.1)
+await_team()
 count.count_malloc_start()
 for _ in range(10):
     exe.run(feeds, out)
