@@ -49,6 +49,19 @@ def test_import_searches_no_cuda_library(fresh_python):
     assert not [name for name in searched if CUDA_NAMES.search(name)]
 
 
+def test_a_gpu_can_begin_to_open_before_onnx_is_imported(fresh_python):
+    # Its context and the imports take as long as each other, so they go side by side.
+    assert fresh_python("""
+import sys, rlx
+from rlx import _core
+_core.begin_device = lambda device: print("onnx" in sys.modules)
+try:
+    rlx.load("missing.onnx", device="cpu")
+except rlx.ModelError:
+    print("onnx" in sys.modules)
+""").stdout == "False\nTrue\n"
+
+
 @pytest.mark.bench
 def test_import_takes_at_most_50_ms_more_than_numpy_and_onnx(fresh_python):
     # Processor time, which a busy machine does not stretch. As after pip, bytecode is there: the

@@ -43,6 +43,7 @@ build() {
     -DPython_EXECUTABLE="$($python -c 'import sys; print(sys.executable)')" >"$out/cmake.log" ||
     { tail -20 "$out/cmake.log"; return 1; }
   cmake --build build/gpu --target _core -j "$(nproc)" | tail -3
+  $python -m compileall -q python  # as pip does: else a first result waits for it
 }
 peers() {
   local script=$carry/peers.py
@@ -50,6 +51,7 @@ peers() {
   mkdir -p /tmp/rlx_peers
   ONLY=$models $python "$script" export /tmp/rlx_peers
   ONLY=$models $python "$script" rlx /tmp/rlx_peers "$out/peers.json"
+  $python -m tests.gpu.first /tmp/rlx_peers/bert_b1_s128*.onnx | tee "$out/first.txt"
 }
 export -f build peers
 export carry out site models python
@@ -76,6 +78,7 @@ done
 echo; echo "step        result"
 for name in $steps; do printf '%-11s %s\n' "$name" "${result[$name]}"; done
 grep -h '^official cases' "$out/suite.log" 2>/dev/null
+cat "$out/first.txt" 2>/dev/null
 [ -f "$out/peers.json" ] && $python - "$out/peers.json" <<'PY'
 import json, sys
 print(f"{'model':28} {'first s':>8} {'host ms':>8} {'device ms':>9} {'error':>9}")

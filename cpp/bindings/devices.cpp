@@ -57,12 +57,20 @@ std::shared_ptr<Device> make_device(const std::string& name, bool tf32, bool log
   return make_cuda(0, options);
 }
 
-// Begins to open what make_device(name) will need, and cuDNN where `convolves`; returns at once.
-void begin_device(const std::string& name, bool convolves) {
-  if (name == "cpu" || is_extra(name)) return;
+// The GPU that make_device(name) may open.
+std::optional<int> gpu_behind(const std::string& name) {
+  if (name == "cpu" || is_extra(name)) return std::nullopt;
   const int ordinal = name == "auto" ? 0 : ordinal_of(name);
   find_cuda();
-  convolves ? cuda::begin_dnn(ordinal) : cuda::begin_gpu(ordinal);
+  return ordinal;
+}
+
+// These begin to open what make_device(name) and a first run need; they return at once.
+void begin_device(const std::string& name) {
+  if (const auto ordinal = gpu_behind(name)) cuda::begin_gpu(*ordinal);
+}
+void begin_libraries(const std::string& name, bool half, bool dnn) {
+  if (const auto ordinal = gpu_behind(name)) cuda::begin_libraries(*ordinal, half, dnn);
 }
 
 std::vector<std::string> devices() {
@@ -87,7 +95,8 @@ void register_devices(py::module_& module) {
       .def_property_readonly("rungs", &rungs_of);
   module.def("make_device", &make_device, "name"_a, "tf32"_a = true,
              "log_fallback"_a = false, "half_activations"_a = false);
-  module.def("begin_device", &begin_device, "name"_a, "convolves"_a = false);
+  module.def("begin_device", &begin_device, "name"_a);
+  module.def("begin_libraries", &begin_libraries, "name"_a, "half"_a, "dnn"_a);
   py::module_::import("atexit").attr("register")(py::cpp_function([] {
     const Unlocked unlocked;
     cuda::rest_gpus();

@@ -1,4 +1,4 @@
-// Opens what the first run needs, once, while the caller still reads its model; and ends in order.
+// Opens what the first run needs while the caller still imports its model, once; and ends in order.
 #include <atomic>
 #include <exception>
 #include <mutex>
@@ -24,11 +24,13 @@ struct Beginners {
   bool ended = false;  // no more may begin
 };
 
-// Ordinals of GPUs, and whether cuDNN. A forked child does not begin again what its parent began,
-// which may have held the locks of what is opened.
-bool is_first(int ordinal, bool convolves) {
-  static std::atomic<bool> begun[2][16] = {};
-  return ordinal < 16 && !begun[convolves][ordinal].exchange(true);
+enum class Part { context, compiler, products, half_products, dnn, count };
+
+// A forked child does not begin again what its parent began, which may have held the locks of
+// what is opened.
+bool is_first(int ordinal, Part part) {
+  static std::atomic<bool> begun[size_t(Part::count)][16] = {};
+  return ordinal < 16 && !begun[size_t(part)][ordinal].exchange(true);
 }
 
 template <class Work>
@@ -58,27 +60,39 @@ void join_beginners() {
 
 }  // namespace
 
+// Only the driver: while a library is opened the linker lets nobody else open one, and the caller
+// goes on to import Python's.
 void begin_gpu(int ordinal) {
-  if (!is_first(ordinal, false)) return;
+  if (!is_first(ordinal, Part::context)) return;
   begin([ordinal] {
-    if (!api::loader().get(api::Lib::driver).usable()) return;
-    begin([] {
-      for (const api::Lib lib : {api::Lib::nvrtc, api::Lib::cublas_lt}) api::loader().get(lib);
-    });
-    const auto gpu = open_gpu(ordinal);
-    // With it small regions need not wait for kernels of their own.
-    if (std::thread::hardware_concurrency() >= spare_cores) gpu->jit->get(interpreter());
-    std::string reason;
-    if (const BlasLt* blas_lt = gpu->libraries->blas_lt(reason)) blas_lt->begin();
+    if (api::loader().get(api::Lib::driver).usable()) open_gpu(ordinal);
   });
 }
 
-void begin_dnn(int ordinal) {
-  if (!is_first(ordinal, true)) return;
-  begin([ordinal] {
-    std::string reason;
-    open_gpu(ordinal)->libraries->dnn(reason);
-  });
+void begin_libraries(int ordinal, bool half, bool dnn) {
+  if (is_first(ordinal, Part::compiler)) {
+    begin([ordinal] {
+      api::loader().get(api::Lib::nvrtc);
+      // With it small regions need not wait for kernels of their own.
+      if (std::thread::hardware_concurrency() >= spare_cores) {
+        open_gpu(ordinal)->jit->get(interpreter());
+      }
+    });
+  }
+  if (is_first(ordinal, half ? Part::half_products : Part::products)) {
+    begin([ordinal, half] {
+      if (!api::loader().get(api::Lib::cublas_lt).usable()) return;
+      std::string reason;
+      const BlasLt* library = open_gpu(ordinal)->libraries->blas_lt(reason);
+      if (library) library->begin(half ? DType::float16 : DType::float32);
+    });
+  }
+  if (dnn && is_first(ordinal, Part::dnn)) {
+    begin([ordinal] {
+      std::string reason;
+      open_gpu(ordinal)->libraries->dnn(reason);
+    });
+  }
 }
 
 void rest_gpus() {

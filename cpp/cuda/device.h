@@ -21,11 +21,11 @@ struct Gpu {
 std::shared_ptr<const Gpu> open_gpu(int ordinal);
 // Takes RLX_CUDA_ARENA_POOL, where it was set anew, over to the pools that there are.
 void bound_pools();
-// Begins to open it on other threads, unless it is open: context, NVRTC and cuBLASLt side by side.
-// What fails is told to whoever opens it next.
+// Begins to open it on another thread. What fails is told to whoever opens it next.
 void begin_gpu(int ordinal);
-// Begins to open cuDNN there too, for a model that will ask for it.
-void begin_dnn(int ordinal);
+// Begins to open NVRTC and cuBLASLt there too, side by side, and cuDNN; `half`: for products of
+// half floats.
+void begin_libraries(int ordinal, bool half, bool dnn);
 // Before the process ends, since its libraries then take themselves down: returns when no thread of
 // ours opens, compiles or copies any more.
 void rest_gpus();

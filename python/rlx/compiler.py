@@ -17,6 +17,7 @@ from rlx.importer.importer import Facts, import_model
 from rlx.importer.loaded import LoadedModel
 from rlx.importer.reader import read
 from rlx.ir.build import Specialise
+from rlx.ir.types import HALF_NAMES
 from rlx.options import Options
 from rlx.passes import run_pipeline
 
@@ -90,9 +91,14 @@ def executable(program: Any, device: Any, packs: Any, options: Options) -> Any:
                             stepwise=options.mode == "eager", lanes=options.lanes)
 
 
-def convolves(model: LoadedModel) -> bool:
-    """Whether the model will ask for a library of convolutions."""
-    return any("Conv" in node.op_type for node in model.graph.nodes)
+def begin_libraries(model: LoadedModel, options: Options) -> None:
+    """Has the GPU's libraries open that the model will ask for, while it is imported."""
+    halves = HALF_NAMES.values()
+    half = options.weights != "" or any(w.dtype in halves
+                                        for w in model.graph.initializers.values())
+    wanted = ("Conv", "Attention", "Softmax") if half else ("Conv",)  # float32 attention is ours
+    dnn = any(name in node.op_type for node in model.graph.nodes for name in wanted)
+    _core.begin_libraries(options.device, half=half, dnn=dnn)
 
 
-__all__ = ["Facts", "Specialise", "compile_model", "convolves", "executable", "read"]
+__all__ = ["Facts", "Specialise", "begin_libraries", "compile_model", "executable", "read"]

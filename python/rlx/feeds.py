@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rlx.errors import InputError
-from rlx.importer.loaded import LoadedGraph
 from rlx.importer.types import map_types, type_of
 from rlx.ir.types import DType, TensorType
+
+if TYPE_CHECKING:
+    from rlx.importer.loaded import LoadedGraph
 
 
 @dataclass(frozen=True, slots=True)

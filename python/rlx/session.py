@@ -33,15 +33,14 @@ class Session(live.Live):
 
     def __init__(self, model: Any, **options: Any):
         self.options = Options.of(**options)
-        _core.begin_device(self.options.device)  # a GPU opens while the model is read
-        # Loaded with the first model: it would double the time of `import rlx`.
+        _core.begin_device(self.options.device)  # a GPU opens while the model is imported
+        # Loaded with the first model: with onnx, it would triple the time of `import rlx`.
         from rlx import compiler
         self._compiler = compiler
         self._opened: Any = None  # the device; a cached_property's lock would be all Sessions'
         self._model = compiler.read(model)
         graph = self._model.graph
-        if compiler.convolves(self._model):
-            _core.begin_device(self.options.device, convolves=True)
+        compiler.begin_libraries(self._model, self.options)
         self.inputs = feeds.describe(graph.inputs)
         self.outputs = feeds.describe({n: graph.output_types.get(n) for n in graph.outputs})
         self._lock = threading.RLock()

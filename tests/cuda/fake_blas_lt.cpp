@@ -1,6 +1,7 @@
 // A libcublasLt for tests: chooses one algorithm, multiplies nothing, and logs what it is asked.
 //
-// BLAS_LT_LOG names a log of algorithms, FAKE_CUDA_LOG one of the types of products.
+// BLAS_LT_LOG names a log of algorithms, FAKE_CUDA_LOG one of the types of products and of what it
+// is asked for to begin with.
 // BLAS_LT_REFUSES: what was chosen earlier may not run here.
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +23,7 @@ struct Heuristic {
 
 struct Layout {
   int type;
-  bool any;  // of what it is asked for to begin with, which is not logged
+  bool any;  // of what it is asked for to begin with
 };
 bool chooses;
 
@@ -77,7 +78,10 @@ int cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void*, Layout* result, v
   *found = {};
   found->algorithm.data[0] = 17;
   *count = 1;
-  if (result->any) return 0;
+  if (result->any) {
+    log("FAKE_CUDA_LOG", "begun:%d\n", result->type);
+    return 0;
+  }
   chooses = true;
   log_algorithm("choose", 17);
   return 0;

@@ -3,20 +3,25 @@
 The driver is fake_cuda.cpp, cuBLASLt is fake_blas_lt.cpp: both log what they are asked.
 """
 
+import numpy as np
+from onnx import helper
 import pytest
+
+from rlx import compiler
+from rlx.options import Options
 
 RUN = """
 import numpy as np, onnx
-from onnx import TensorProto as T, helper as h, numpy_helper
+from onnx import helper as h, numpy_helper
 import rlx
-w = numpy_helper.from_array(np.arange({rows} * {columns}, dtype=np.float32)
+w = numpy_helper.from_array(np.arange({rows} * {columns}, dtype=np.{dtype})
                             .reshape({rows}, {columns}), "w")
 graph = h.make_graph([h.make_node("MatMul", ["x", "w"], ["y"], "product")], "g",
-                     [h.make_tensor_value_info("x", T.FLOAT, ["n", {rows}])],
-                     [h.make_tensor_value_info("y", T.FLOAT, ["n", {columns}])], [w])
+                     [h.make_tensor_value_info("x", w.data_type, ["n", {rows}])],
+                     [h.make_tensor_value_info("y", w.data_type, ["n", {columns}])], [w])
 model = h.make_model(graph, opset_imports=[h.make_opsetid("", 20)], ir_version=9)
 session = rlx.load(model, device="cuda")
-session.run({{"x": np.ones((3, {rows}), np.float32)}})
+session.run({{"x": np.ones((3, {rows}), np.{dtype})}})
 print([row["rung"] for row in session.explain()])
 """
 
@@ -26,13 +31,13 @@ def asked(python, fake_driver, fake_nvrtc, fake_blas_lt, tmp_path):
     """Runs one product in a fresh process; gives what cuBLASLt was asked, in order."""
     log, driver = tmp_path / "blas_lt", tmp_path / "driver"
 
-    def run(rows=4, columns=8, fails=False, **env):
+    def run(rows=4, columns=8, dtype="float32", fails=False, **env):
         log.write_text("")
         driver.write_text("")
         paths = {"LD_LIBRARY_PATH": fake_driver, "BLAS_LT_LOG": log, "FAKE_CUDA_LOG": driver,
                  "RLX_CUDA_PTX_CACHE": tmp_path / "kernels"}
         env = {name: str(path) for name, path in paths.items()} | env
-        done = python(RUN.format(rows=rows, columns=columns), fake_nvrtc, fake_blas_lt,
+        done = python(RUN.format(rows=rows, columns=columns, dtype=dtype), fake_nvrtc, fake_blas_lt,
                       fails=fails, **env)
         run.done, run.calls = done, driver.read_text().split()
         return log.read_text().split()
@@ -78,8 +83,8 @@ def test_a_copy_that_fails_is_an_error_of_the_run(asked):
     assert "ILLEGAL_ADDRESS" in asked.done.stderr
 
 
-def test_libraries_open_while_the_model_is_read(python, fake_driver, fake_nvrtc, fake_blas_lt):
-    """The GPU is open when reading ends, though nobody asked for it in between."""
+def test_a_gpu_opens_while_the_model_is_imported(python, fake_driver, fake_nvrtc, fake_blas_lt):
+    """The GPU is open when importing ends, though nobody asked for it in between."""
     python("""
 import time, rlx
 rlx._core.begin_device("cuda")
@@ -91,6 +96,14 @@ assert rlx._core.cuda_statistics()[0]["device"] == "cuda:0"
 """, fake_nvrtc, fake_blas_lt, LD_LIBRARY_PATH=str(fake_driver))
 
 
+def test_the_library_prepares_for_the_types_of_the_model(asked):
+    begun = {}
+    for dtype in ("float32", "float16"):
+        asked(dtype=dtype)
+        begun[dtype] = [call for call in asked.calls if call.startswith("begun")]
+    assert begun == {"float32": ["begun:0"], "float16": ["begun:2"]}
+
+
 def test_what_cannot_be_opened_is_said_when_it_is_asked_for(python, fake_nvrtc, fake_driver):
     done = python("""
 import rlx
@@ -98,3 +111,20 @@ rlx._core.begin_device("cuda")
 rlx._core.make_device("cuda")
 """, fake_nvrtc, fails=True, LD_LIBRARY_PATH=str(fake_driver), FAKE_CUDA_FAIL="cuInit:100")
     assert "DeviceError" in done.stderr and "cuInit" in done.stderr
+
+
+@pytest.mark.parametrize("op, dtype, options, wanted", [
+    ("Conv", "float32", {}, {"half": False, "dnn": True}),
+    ("Softmax", "float32", {}, {"half": False, "dnn": False}),  # its attention takes halves only
+    ("Softmax", "float16", {}, {"half": True, "dnn": True}),
+    ("MatMul", "float16", {}, {"half": True, "dnn": False}),
+    ("MatMul", "float32", {"weights": "f16"}, {"half": True, "dnn": False}),
+])
+def test_libraries_open_that_the_model_will_ask_for(op, dtype, options, wanted, monkeypatch):
+    weight = helper.make_tensor("w", helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), [1], [1])
+    node = helper.make_node(op, ["w", "w"][:1 if op == "Softmax" else 2], ["y"])
+    graph = helper.make_graph([node], "g", [], [helper.make_empty_tensor_value_info("y")], [weight])
+    asked = []
+    monkeypatch.setattr(compiler._core, "begin_libraries", lambda name, **kw: asked.append(kw))
+    compiler.begin_libraries(compiler.read(helper.make_model(graph)), Options(**options))
+    assert asked == [wanted]

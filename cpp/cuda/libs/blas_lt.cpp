@@ -264,10 +264,11 @@ Digest BlasLt::digest(const LtProblem& p) const {
   return hash.finish();
 }
 
-void BlasLt::begin() const {
+void BlasLt::begin(DType dtype) const {
   if (!functions_) return;
   const Current current = driver_->make_current();
-    const LtProblem any{.m = 8, .n = 8, .k = 8, .lda = 8, .ldb = 8, .ldd = 8, .tf32 = true};
+  const LtProblem any{.m = 8, .n = 8, .k = 8, .lda = 8, .ldb = 8, .ldd = 8, .a = dtype, .b = dtype,
+                      .d = dtype, .tf32 = dtype == DType::float32};
   LtProduct::Parts(*functions_, handle_, any).choose(0);
 }
 

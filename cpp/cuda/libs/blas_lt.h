@@ -49,8 +49,9 @@ class BlasLt {
   // One that takes every problem and runs none.
   static std::unique_ptr<BlasLt> assumed(std::shared_ptr<Driver> driver);
   ~BlasLt();
-  // Has the library load what it chooses by, which it does when it is first asked.
-  void begin() const;
+  // Has the library load what it chooses by for products of that type, which it does when it is
+  // first asked.
+  void begin(DType dtype) const;
   // Null when the library has nothing for the problem, with its reason.
   std::unique_ptr<LtProduct> make(const LtProblem& problem, std::string& reason) const;
 

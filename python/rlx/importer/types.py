@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Callable
-
-import onnx
+from typing import TYPE_CHECKING, Callable
 
 from rlx.errors import UnsupportedError
-from rlx.ir.graph import Value
 from rlx.ir.types import DType, OptionalType, SequenceType, TensorType, Type
+
+if TYPE_CHECKING:
+    import onnx
+    from rlx.ir.graph import Value
 
 
 class MapValue:
@@ -64,6 +65,7 @@ def _tensor(proto: onnx.TypeProto.Tensor, rank: Callable[[], int]) -> TensorType
 
 def proto_of(type: Type) -> onnx.TypeProto:
     """The TypeProto of an IR type; symbolic dims are left open."""
+    import onnx  # not above: Session gets this module before it begins to open a GPU
     if isinstance(type, TensorType):
         dims = [d if isinstance(d, int) else None for d in type.shape]
         return onnx.helper.make_tensor_type_proto(int(type.dtype), dims)
