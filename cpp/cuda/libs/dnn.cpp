@@ -1,6 +1,8 @@
 // The handle, convolution graphs, and the run of a plan.
 #include "cuda/libs/dnn.h"
 
+#include <numeric>
+
 #include "cuda/api/loader.h"
 #include "cuda/cache.h"
 
@@ -124,11 +126,52 @@ std::vector<int64_t> DnnConv::key() const {
   return key;
 }
 
+std::vector<int64_t> DnnConv::form() const {
+  constexpr int64_t widest_load = 16;  // elements
+  const auto alignment = [](int64_t channels) { return std::gcd(channels, widest_load); };
+  std::vector<int64_t> form = {2,    int64_t(dtype),  tf32,
+                               bias, residual,        relu,
+                               groups, alignment(w[1]), alignment(w[0]),
+                               x_strides[1] == 1, w_strides[1] == 1};
+  form.insert(form.end(), w.begin() + 2, w.end());
+  for (const auto* list : {&strides, &dilations}) {
+    form.insert(form.end(), list->begin(), list->end());
+  }
+  return form;
+}
+
+// That there is no engine takes the library 60 ms to say, for each layer of a model: it is asked
+// once for a form, and what it said is kept as plans are.
+std::unique_ptr<DnnPlan> Dnn::fused(const DnnConv& conv) {
+  const std::vector<int64_t> form = conv.form();
+  const Digest key = digest(form);
+  const DiskCache kept(cache_folder(), "plan");
+  auto known = refused_.find(form);
+  if (known == refused_.end()) {
+    if (const auto text = kept.read(key)) {
+      const auto* first = reinterpret_cast<const char*>(text->data());
+      known = refused_.emplace(form, std::string(first, text->size())).first;
+    }
+  }
+  if (known != refused_.end()) throw DnnRefusal{known->second, true};
+  try {
+    return build(functions_, handle_, conv);
+  } catch (const DnnRefusal& refusal) {
+    if (refusal.lasts) {
+      refused_.emplace(form, refusal.reason);
+      kept.write(key, std::as_bytes(std::span(refusal.reason)));
+    }
+    throw;
+  }
+}
+
 std::shared_ptr<const DnnRun> Dnn::convolution(const DnnConv& conv, std::string& reason) {
   std::vector<int64_t> ids = {x_id, w_id, y_id};
   if (conv.bias) ids.push_back(bias_id);
   if (conv.residual) ids.push_back(residual_id);
-  return find(conv, ids, [&] { return build(functions_, handle_, conv); }, reason);
+  const bool alone = ids.size() == 3 && !conv.relu;
+  const auto make = [&] { return alone ? build(functions_, handle_, conv) : fused(conv); };
+  return find(conv, ids, make, reason);
 }
 
 Digest Dnn::digest(const std::vector<int64_t>& problem) const {

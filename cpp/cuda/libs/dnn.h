@@ -20,6 +20,7 @@ struct DnnConv {
   std::vector<int64_t> x_strides, w_strides, y_strides;
   std::vector<int64_t> pads_begin, pads_end, strides, dilations;
   std::vector<int64_t> key() const;
+  std::vector<int64_t> form() const;  // what stays when sizes change that engines take as they come
 };
 
 // y = softmax(scale * q k^T [causal]) v; dims B, H, S, D.
@@ -72,6 +73,7 @@ class Dnn {
   // model's take seconds.
   std::unique_ptr<DnnPlan> stored(const Digest& key) const;
   void store(const Digest& key, const DnnPlan& plan) const;
+  std::unique_ptr<DnnPlan> fused(const DnnConv& conv);
   Digest digest(const std::vector<int64_t>& problem) const;
 
   const DnnFunctions functions_;
@@ -81,6 +83,7 @@ class Dnn {
   // Layers repeat, and a plan takes up to a second: those in use serve all of them.
   std::map<std::vector<int64_t>, std::weak_ptr<const DnnRun>> plans_;
   std::map<std::vector<int64_t>, int> lengths_;  // of each form of attention: plans compiled
+  std::map<std::vector<int64_t>, std::string> refused_;  // forms of fused convolutions: why
 };
 
 // The plan for a problem that is in use already, or a new one; null when it is refused.

@@ -122,11 +122,13 @@ std::vector<Descriptor> DnnGraph::configs(const Descriptor& graph, int mode) {
   return found;
 }
 
-bool DnnGraph::try_config(Descriptor& config, const Wish& wish) {
+DnnGraph::Tried DnnGraph::try_config(Descriptor& config, const Wish& wish) {
   Descriptor engine(f_, dnn::engine);
   void* raw = engine.raw();
   int64_t count = 0, index = -1;
-  if (f_.get(config.raw(), config_engine, dnn::descriptor, 1, &count, &raw) != 0) return false;
+  if (f_.get(config.raw(), config_engine, dnn::descriptor, 1, &count, &raw) != 0) {
+    return Tried::failed;
+  }
   f_.get(raw, engine_index, dnn::int64, 1, &count, &index);
   const auto has_note = [&](int attribute, int type, int note) {
     int notes[32] = {};
@@ -135,9 +137,9 @@ bool DnnGraph::try_config(Descriptor& config, const Wish& wish) {
     return std::count(notes, notes + std::min<int64_t>(found, 32), note) > 0;
   };
   const bool compiles = has_note(engine_behaviour, dnn::behaviour_note, note_run_time_compilation);
-  if (compiles && !wish.compile) return false;
+  if (compiles && !wish.compile) return Tried::unwished;
   if (wish.strict && has_note(engine_numerical, dnn::numerical_note, note_tensor_core)) {
-    return false;
+    return Tried::unwished;
   }
   Descriptor plan(f_, dnn::execution_plan);
   try {
@@ -145,18 +147,18 @@ bool DnnGraph::try_config(Descriptor& config, const Wish& wish) {
     plan.set(plan_handle, dnn::handle, handle_);
     plan.finalize();
   } catch (const DnnRefusal&) {
-    return false;  // the next one may do
+    return Tried::failed;  // the next one may do
   }
   int64_t workspace = 0;
   f_.get(plan.raw(), plan_workspace, dnn::int64, 1, &count, &workspace);
-  if (size_t(workspace) > wish.most_workspace) return false;
+  if (size_t(workspace) > wish.most_workspace) return Tried::failed;
   plan_->workspace = size_t(workspace);
   plan_->engine = index;
   plan_->compiled = compiles;
   plan_->plan = plan.raw();
   plan_->parts.push_back(std::move(engine));
   plan_->parts.push_back(std::move(plan));
-  return true;
+  return Tried::taken;
 }
 
 std::unique_ptr<DnnPlan> DnnGraph::finish(const Wish& wish) {
@@ -165,17 +167,20 @@ std::unique_ptr<DnnPlan> DnnGraph::finish(const Wish& wish) {
   // Without the handle another device's engines are proposed, with needless workspace.
   graph.set(graph_handle, dnn::handle, handle_);
   graph.finalize();
+  bool any_unwished = false, any_failed = false;
   for (int mode : {mode_a, mode_fallback}) {
     std::vector<Descriptor> found = configs(graph, mode);
     for (Descriptor& config : found) {
+      const Tried tried = try_config(config, wish);
+      any_unwished |= tried == Tried::unwished;
+      any_failed |= tried == Tried::failed;
       // The last resort among the fallbacks is up to 1000 times slower than kernels of our own.
-      if (!try_config(config, wish)) continue;
-      if (mode == mode_fallback && plan_->engine == 0) continue;
+      if (tried != Tried::taken || (mode == mode_fallback && plan_->engine == 0)) continue;
       plan_->parts.push_back(std::move(config));
       return std::move(plan_);
     }
   }
-  throw DnnRefusal{"cuDNN has no engine for it"};
+  throw DnnRefusal{"cuDNN has no engine for it", any_unwished && !any_failed};
 }
 
 std::string text_of_plan(const DnnFunctions& f, const DnnPlan& plan) {

@@ -31,6 +31,7 @@ struct DnnFunctions {
 // What cuDNN would not do; not an error of the user's.
 struct DnnRefusal {
   std::string reason;
+  bool lasts = false;  // whatever the sizes and the state of the GPU
 };
 
 // The library's enumerations that are used (cudnn_backend.h of version 9).
@@ -102,11 +103,13 @@ class DnnGraph {
     bool compile = false;          // engines that compile at run time may be taken
     size_t most_workspace = size_t{256} << 20;
   };
-  // The first engine of the heuristic that grants the wish; throws DnnRefusal.
+  // The first engine of the heuristic that grants the wish; throws DnnRefusal, which lasts where
+  // there are engines and each is of a kind that is not wished for.
   std::unique_ptr<DnnPlan> finish(const Wish& wish);
 
  private:
-  bool try_config(Descriptor& config, const Wish& wish);
+  enum class Tried { taken, unwished, failed };
+  Tried try_config(Descriptor& config, const Wish& wish);
   std::vector<Descriptor> configs(const Descriptor& graph, int mode);
 
   const DnnFunctions& f_;
