@@ -48,7 +48,9 @@ bool borrow_by_dlpack(PyObject* object, const char* name, int ordinal, void* str
     return where().cast<std::pair<int, int>>().first;
   });
   if (type != dl_cuda && type != dl_cuda_managed) return false;
-  const py::object capsule = exported(attribute(object, "__dlpack__"), name, stream);
+  const py::object lend = attribute(object, "__dlpack__");
+  if (!lend) throw refusal(name, "it has no __dlpack__");
+  const py::object capsule = exported(lend, name, stream);
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
     const auto& managed = *static_cast<const DLManagedTensorVersioned*>(
         PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));

@@ -32,7 +32,7 @@ void drop_capsule(PyObject* capsule) {
 
 // Makes the consumer's stream wait for what makes the contents.
 void order(const DeviceArray& array, const py::object& stream) {
-  const int64_t wanted = stream.is_none() ? -1 : stream.cast<int64_t>();
+  const int64_t wanted = stream.is_none() ? int64_t(legacy_stream) : stream.cast<int64_t>();
   if (wanted < 0) return cuda::MemoryPool::lend(array.memory);  // the consumer takes care
   auto* consumer = reinterpret_cast<void*>(wanted == 0 ? legacy_stream : uintptr_t(wanted));
   cuda::MemoryPool::lend(array.memory, static_cast<cuda::Stream>(consumer));
@@ -91,8 +91,13 @@ py::object to_numpy(const DeviceArray& array) {
 }  // namespace
 
 void check_alive(const DeviceArray& array, const std::string& name) {
-  if (cuda::gpu_of(*array.device)->driver->make_current_quietly()) return;
-  throw Error(ErrorKind::stale_handle, "'" + name + "' lies on a GPU as it was before a reset");
+  try {
+    (void)cuda::gpu_of(*array.device)->driver->make_current();
+  } catch (const Error& error) {
+    Error named(error.kind, "'" + name + "': " + error.what());
+    named.remedy = error.remedy;
+    throw named;
+  }
 }
 
 void order_streams(cuda::Driver& driver, void* producer, void* consumer) {
@@ -104,7 +109,10 @@ void order_streams(cuda::Driver& driver, void* producer, void* consumer) {
     error.remedy = "its use on the captured stream, or after a launch of the graph";
     throw error;
   }
-  if (is_recording && !is_recorded) return driver.synchronize(from);
+  if (is_recording && !is_recorded) {
+    const Unlocked unlocked;  // what is waited for may need Python
+    return driver.synchronize(from);
+  }
   const cuda::Event event = driver.make_event(false);
   try {
     driver.record(event, from);

@@ -7,6 +7,7 @@ namespace rlx::bindings {
 
 py::object attribute(PyObject* object, const char* name) {
   PyObject* found = PyObject_GetAttrString(object, name);
+  if (!found && !PyErr_ExceptionMatches(PyExc_AttributeError)) throw py::error_already_set();
   if (!found) PyErr_Clear();
   return py::reinterpret_steal<py::object>(found);
 }

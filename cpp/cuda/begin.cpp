@@ -33,6 +33,7 @@ bool is_first(int ordinal, Part part) {
   return ordinal < 16 && !begun[size_t(part)][ordinal].exchange(true);
 }
 
+// Without a driver there is nothing to open for.
 template <class Work>
 void begin(Work work) {
   auto& beginners = of_process<Beginners>();
@@ -40,7 +41,7 @@ void begin(Work work) {
   if (beginners.ended) return;
   beginners.threads.emplace_back([work] {
     try {
-      work();
+      if (api::loader().get(api::Lib::driver).usable()) work();
     } catch (const std::exception&) {
       // Kept by who opens it, and said when it is asked for.
     }
@@ -64,9 +65,7 @@ void join_beginners() {
 // goes on to import Python's.
 void begin_gpu(int ordinal) {
   if (!is_first(ordinal, Part::context)) return;
-  begin([ordinal] {
-    if (api::loader().get(api::Lib::driver).usable()) open_gpu(ordinal);
-  });
+  begin([ordinal] { open_gpu(ordinal); });
 }
 
 void begin_libraries(int ordinal, bool half, bool dnn) {

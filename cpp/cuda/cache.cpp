@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cctype>
 #include <chrono>
@@ -53,6 +54,10 @@ bool is_key(const std::string& text) {
          std::ranges::all_of(text, [](unsigned char c) { return std::isxdigit(c); });
 }
 
+bool is_kind(const std::string& ending) {
+  return std::ranges::count(std::array{".cubin", ".kernel", ".plan", ".algo"}, ending) > 0;
+}
+
 // The entries of a folder, which may hold other files too. What a process that was killed while it
 // wrote left behind is removed.
 std::vector<Entry> entries_of(const std::string& folder) {
@@ -65,8 +70,10 @@ std::vector<Entry> entries_of(const std::string& folder) {
     const uint64_t bytes = gone ? 0 : at->file_size(gone);
     if (gone) continue;
     const fs::path& path = at->path();
-    if (is_key(path.stem())) entries.push_back({path, used, bytes});
-    else if (path.extension() == ".tmp" && used < abandoned) fs::remove(path, gone);
+    if (is_key(path.stem()) && is_kind(path.extension())) entries.push_back({path, used, bytes});
+    const std::string name = path.filename();  // an entry's while it is written begins as it does
+    const bool temporary = path.extension() == ".tmp" && is_key(name.substr(0, name.find('.')));
+    if (temporary && used < abandoned) fs::remove(path, gone);
   }
   return entries;
 }

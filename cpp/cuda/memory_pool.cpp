@@ -10,8 +10,9 @@ namespace rlx::cuda {
 namespace {
 
 constexpr size_t slab_bytes = size_t{2} << 20, largest_small = size_t{256} << 10, least = 256;
-// Blocks of one size that wait for work elsewhere while others are allocated.
-constexpr size_t most_waiting = 8, most_waiting_bytes = size_t{256} << 20;
+// Blocks of one size that wait for work elsewhere while others are allocated. Two of any size, so
+// that two streams in turns need not wait for each other.
+constexpr size_t least_waiting = 2, most_waiting = 8, most_waiting_bytes = size_t{256} << 20;
 
 size_t rounded(size_t bytes) {
   if (bytes <= largest_small) return std::bit_ceil(std::max(bytes, least));
@@ -30,8 +31,8 @@ std::shared_ptr<void> MemoryPool::get(size_t bytes, std::optional<Stream> home) 
   auto use = std::make_shared<Use>(home);
   void* memory = nullptr;
   {
-    const std::lock_guard lock(mutex_);
-    memory = reuse(size, home);
+    std::unique_lock lock(mutex_);
+    memory = reuse(size, home, lock);
     if (memory) {
       statistics_.kept -= size;
     } else if (size <= largest_small) {
@@ -65,7 +66,8 @@ size_t MemoryPool::Free::unsettled() const {
 
 // The latest block: a caller that drops its result gets the same address again, at which the walk
 // is recorded already. Few wait for work elsewhere before the GPU is waited for.
-void* MemoryPool::reuse(size_t size, std::optional<Stream> home) {
+void* MemoryPool::reuse(size_t size, std::optional<Stream> home,
+                        std::unique_lock<std::mutex>& lock) {
   const auto found = free_.find(size);
   if (found == free_.end()) return nullptr;
   Free& free = found->second;
@@ -74,8 +76,9 @@ void* MemoryPool::reuse(size_t size, std::optional<Stream> home) {
   if (at_home != free.homes.end()) from = &at_home->second;
   if (from->empty()) {
     const size_t waiting = free.unsettled();
-    if (waiting == 0 || (waiting < most_waiting && waiting * size < most_waiting_bytes) ||
-        !settle_all()) {
+    if (waiting < least_waiting ||
+        (waiting < most_waiting && waiting * size < most_waiting_bytes) ||
+        !settle_all(lock) || free.idle.empty()) {
       return nullptr;
     }
     from = &free.idle;
@@ -88,23 +91,30 @@ void* MemoryPool::reuse(size_t size, std::optional<Stream> home) {
   return memory;
 }
 
-// When the GPU has nothing to do, nothing uses what is free.
-bool MemoryPool::settle_all() noexcept {
-  try {
-    driver_->synchronize_all();
-  } catch (const Error&) {
-    return false;
-  }
+// When the GPU has nothing to do, nothing uses what is free. Others give blocks back meanwhile.
+bool MemoryPool::settle_all(std::unique_lock<std::mutex>& lock) noexcept {
+  std::map<size_t, Blocks> waiting;
   for (auto& [size, free] : free_) {
-    Blocks& idle = free.idle;
-    idle.insert(idle.end(), free.lent.begin(), free.lent.end());
-    for (const auto& [stream, blocks] : free.homes) {
-      idle.insert(idle.end(), blocks.begin(), blocks.end());
+    Blocks& blocks = waiting[size] = std::move(free.lent);
+    for (const auto& [stream, at_home] : free.homes) {
+      blocks.insert(blocks.end(), at_home.begin(), at_home.end());
     }
     free.lent.clear();
     free.homes.clear();
   }
-  return true;
+  lock.unlock();
+  bool settled = true;
+  try {
+    driver_->synchronize_all();
+  } catch (const Error&) {
+    settled = false;
+  }
+  lock.lock();
+  for (const auto& [size, blocks] : waiting) {
+    Blocks& to = settled ? free_[size].idle : free_[size].lent;
+    to.insert(to.end(), blocks.begin(), blocks.end());
+  }
+  return settled;
 }
 
 void* MemoryPool::carve(size_t size) {

@@ -53,8 +53,8 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   };
 
   void put_back(void* memory, size_t size, const Use& use) noexcept;
-  void* reuse(size_t size, std::optional<Stream> home);
-  bool settle_all() noexcept;
+  void* reuse(size_t size, std::optional<Stream> home, std::unique_lock<std::mutex>& lock);
+  bool settle_all(std::unique_lock<std::mutex>& lock) noexcept;
   void trim(size_t most) noexcept;
   void* carve(size_t size);
 

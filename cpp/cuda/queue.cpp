@@ -71,11 +71,13 @@ class StreamQueue final : public LaneQueue {
 
   void use(void* stream) override {
     const Stream next = stream ? static_cast<Stream>(stream) : own_;
-    if (!std::exchange(is_left_, false)) {
+    if (!is_left_) {
       if (next == current_) return;
       driver_->record(done_, current_);
+      is_left_ = true;
     }
     driver_->wait(next, done_);
+    is_left_ = false;
     current_ = next;
   }
   // Until the next run the caller may capture its stream, or destroy it.

@@ -90,6 +90,7 @@ void Runner::run_segment() {
   if (end > shared_.arena.size()) shared_.arena.grow(end);
   counters().highest(counters().arena_bytes, int64_t(end));
   PlanState& state = context_.state_of(plan_, shared_.arena.base() + base_);
+  if (sink_.on_device()) sink_.long_work();  // the pool may have to wait for the GPU
   for (const DirectOutput& direct : plan.direct) {
     const Value& value = facts().value(facts().program->outputs[direct.output]);
     const Dims shape = facts().has_capacity ? dims_of(value, {numbers(), numbers()}) : Dims();

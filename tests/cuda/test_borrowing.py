@@ -80,6 +80,13 @@ class Bad:
     def __dlpack_device__(self): return (2, 0)
     def __dlpack__(self, **request): raise ZeroDivisionError("theirs")
 raises(ZeroDivisionError, lambda: k(1, 1, Bad(), *good[1:]), "theirs")
+class Interrupted(Bad):
+    @property
+    def __dlpack__(self): raise KeyboardInterrupt("theirs")
+raises(KeyboardInterrupt, lambda: k(1, 1, Interrupted(), *good[1:]), "theirs")
+class Half:
+    def __dlpack_device__(self): return (2, 0)
+refused(rlx.InputError, lambda: k(1, 1, Half(), *good[1:]), "argument 0", "no __dlpack__")
 class Strange:
     def __dlpack_device__(self): return self.where
 for where in (None, (), ("cuda", 0), "cuda", 2):
@@ -145,5 +152,5 @@ def test_arrays_from_before_a_reset_are_lent_to_nobody(on_fake_gpu):  # noqa: F8
     on_fake_gpu("""
 rlx.reset("cuda", force=True)
 for use in (y.__dlpack__, lambda: y.__cuda_array_interface__, lambda: y.__dlpack__(stream=8192)):
-    refused(rlx.StaleHandleError, use, "before a reset")
+    refused(rlx.StaleHandleError, use, "'array'", "the GPU was reset")
 """)

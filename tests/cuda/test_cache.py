@@ -109,12 +109,15 @@ resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 def test_what_a_dead_process_left_is_removed_later(compile_kernel, tmp_path):
     folder = tmp_path / "kernels"
     folder.mkdir()
-    old, young = folder / "a.cubin.1.0.tmp", folder / "b.cubin.2.0.tmp"
-    for path in (old, young):
+    old, young = folder / f"{'a' * 64}.cubin.1.0.tmp", folder / f"{'b' * 64}.cubin.2.0.tmp"
+    others = folder / "letter.tmp"
+    for path in (old, young, others):
         path.write_bytes(b"x")
-    os.utime(old, (time.time() - 7200,) * 2)
+    for path in (old, others):
+        os.utime(path, (time.time() - 7200,) * 2)
     compile_kernel()
     assert not old.exists() and young.exists()  # whoever writes that one may be alive
+    assert others.exists()
 
 
 DAY = 24 * 3600
@@ -132,7 +135,8 @@ def entry(folder, name, bytes, age):
 def test_a_folder_keeps_a_gib_of_what_was_used_last(compile_kernel, tmp_path):
     folder = tmp_path / "kernels"
     folder.mkdir()
-    others = [entry(folder, name, 2 << 30, 9 * DAY) for name in ("notes.txt", "cafe.cubin")]
+    others = [entry(folder, name, 2 << 30, 9 * DAY)
+              for name in ("notes.txt", "cafe.cubin", f"{'e' * 64}.json")]
     second = entry(folder, "b", 100 << 20, 2 * DAY)
     first = entry(folder, "a", 100 << 20, 3 * DAY)
     last = entry(folder, "c", 800 << 20, DAY / 2)

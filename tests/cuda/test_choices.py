@@ -96,6 +96,19 @@ assert rlx._core.cuda_statistics()[0]["device"] == "cuda:0"
 """, fake_nvrtc, fake_blas_lt, LD_LIBRARY_PATH=str(fake_driver))
 
 
+def test_without_a_driver_no_library_is_opened(python, fake_nvrtc, fake_blas_lt):
+    """A CPU machine may well have NVIDIA's packages, of hundreds of megabytes."""
+    done = python("""
+import time, rlx
+rlx._core.begin_device("auto")
+rlx._core.begin_libraries("auto", half=False, dnn=True)
+time.sleep(0.5)
+with open("/proc/self/maps") as maps:
+    print([line for line in maps if "libnvrtc" in line or "libcublasLt" in line])
+""", fake_nvrtc, fake_blas_lt, LD_LIBRARY_PATH="")
+    assert done.stdout == "[]\n"
+
+
 def test_the_library_prepares_for_the_types_of_the_model(asked):
     begun = {}
     for dtype in ("float32", "float16"):

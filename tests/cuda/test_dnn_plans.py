@@ -18,7 +18,8 @@ layers = [conv("k", "x", 32, 16, 3), conv("l", "k", 64, 32, 3), conv("m", "l", 3
           conv("n", "m", 32, 32, 1)]
 graph = h.make_graph(sum((n for n, _ in layers), []), "g",
                      [h.make_tensor_value_info("x", T.FLOAT, [1, 16, 8, 8])],
-                     [h.make_tensor_value_info("n", T.FLOAT, None)], sum((w for _, w in layers), []))
+                     [h.make_tensor_value_info("n", T.FLOAT, None)],
+                     sum((w for _, w in layers), []))
 with rlx.load(h.make_model(graph, opset_imports=[h.make_opsetid("", 20)], ir_version=9),
               device="cuda") as session:
     session.run({"x": np.ones((1, 16, 8, 8), np.float32)})

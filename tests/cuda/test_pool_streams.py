@@ -34,6 +34,26 @@ assert waits() == 0
 """)
 
 
+def test_two_streams_in_turns_wait_for_no_block_however_large(on_fake_gpu):  # noqa: F811
+    on_fake_gpu(BEGIN + """
+rows = 20_000_000  # of 16 bytes
+for _ in range(3):
+    run(4096, rows), run(8192, rows)
+assert waits() == 0
+""")
+
+
+def test_a_consumer_that_names_no_stream_works_on_the_default_one(on_fake_gpu):  # noqa: F811
+    on_fake_gpu(BEGIN + """
+y = s.run({"x": np.ones((3, 4), np.float32)}, outputs="device", stream=4096)["y"]
+before = len(calls())
+y.__dlpack__(stream=-1)
+assert not [call for call in calls()[before:] if call.startswith("waits")]
+y.__dlpack__()
+assert "records:4096" in calls()[before:] and "waits:1" in calls()[before:]
+""")
+
+
 def test_what_was_lent_to_another_stream_is_not_used_again_at_once(on_fake_gpu):  # noqa: F811
     on_fake_gpu(BEGIN + """
 first = address(4096, 300_000)
