@@ -69,6 +69,8 @@ def test_check_refuses(rlx_json, tmp_path):
     strange.domain = "my.birds"
     problem, = checked([strange])
     assert problem["op"] == "Fly" and problem["node"] == strange.name
+    removed, = checked([node("Affine", "x", "y")])
+    assert "removed it in opset 10; nodes: Affine_y" in removed["message"]
     assert "operator set" in checked([node("Relu", "x", "y")], opset=99)[0]["message"]
     text = checked([node("Sqrt", "x", "y")], dtype=onnx.TensorProto.STRING)[0]["message"]
     assert "Sqrt" in text
