@@ -140,8 +140,10 @@ def test_masks_of_dropout_had_its_own_type():
         np.testing.assert_array_equal(y, X, strict=True)
         np.testing.assert_array_equal(mask, np.ones_like(X), strict=True)
     assert run("Dropout", [X], 10, (FLOAT, TensorProto.BOOL))[1].dtype == np.bool_
-    with pytest.raises(UnsupportedError, match="set the attribute is_test to 1"):
-        run("Dropout", [X], 1)
+    for opset in (1, 6):
+        with pytest.raises(UnsupportedError, match="set the attribute is_test to 1") as caught:
+            run("Dropout", [X], opset)
+        assert caught.value.message == "Dropout in training mode before opset 7"
 
 
 def scan_8(states, x, lengths, constant=(), reverse=False):
