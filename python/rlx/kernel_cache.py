@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +38,8 @@ def cache_info() -> CacheInfo:
 
     The folder is that of rlx.configure(kernel_cache=) or RLX_CUDA_PTX_CACHE, else
     $XDG_CACHE_HOME/rlx/kernels, else ~/.cache/rlx/kernels. It keeps to 1 GiB, where what was used
-    longest ago leaves first. `rlx cache clear` empties it. InputError where it cannot be read.
+    longest ago leaves first. Other files may lie there too; `rlx cache clear` removes ours only.
+    InputError where it cannot be read.
     """
     folder = _core.cuda_cache_folder()
     if not folder:
@@ -45,17 +47,18 @@ def cache_info() -> CacheInfo:
     return CacheInfo(Path(folder), tuple(_files(Path(folder))))
 
 
-# Of cuda/cache.h, and of what is still being written.
-_ENDINGS = (".cubin", ".kernel", ".plan", ".algo", ".tmp")
+_ENDINGS = ("cubin", "kernel", "plan", "algo")  # of cuda/cache.h
+# A key, which kind of entry it is of, and what is added while the entry is being written.
+_OURS = re.compile(rf"[0-9a-f]{{64}}\.({'|'.join(_ENDINGS)})(\.\d+\.\d+\.tmp)?", re.ASCII)
 
 
 def _files(where: Path) -> list[CacheFile]:
-    """Links are left alone, and so are other files: the folder is of the user's choice."""
+    """Links, folders and other files are left alone: the folder is of the user's choice."""
     found = []
     try:
-        for path in sorted(where.rglob("*")) if where.is_dir() else ():
+        for path in sorted(where.iterdir()) if where.is_dir() else ():
             try:
-                if path.suffix in _ENDINGS and path.is_file() and not path.is_symlink():
+                if _OURS.fullmatch(path.name) and path.is_file() and not path.is_symlink():
                     stat = path.stat()
                     found.append(CacheFile(path, stat.st_size, stat.st_mtime))
             except FileNotFoundError:  # removed meanwhile

@@ -73,12 +73,11 @@ class Options:
         """Streams of one run."""
         return max(self.streams, 1) if self.mode == "multistream" else 1
 
-    def check_force(self, device: Device) -> Device:
-        """The device; InputError where it has no rung `force`."""
+    def check_force(self, device: Device) -> None:
+        """InputError where the device has no rung `force`."""
         if self.force and self.force not in device.rungs:
             raise InputError(f"option 'force' names no rung of {device.name}",
                              expected=", ".join(device.rungs), got=repr(self.force))
-        return device
 
     def left_out(self, device: str) -> tuple[str, ...]:
         """Passes not to run: those of `disable`, and what gains nothing on the device."""

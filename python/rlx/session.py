@@ -71,7 +71,8 @@ class Session(live.Live):
     @property
     def _device(self) -> Any:
         if self._opened is None:  # late: it waits for a GPU that opens beside the import
-            self._opened = self.options.check_force(self._make_device())
+            self._opened = self._make_device()
+            self.options.check_force(self._opened)
         return self._opened
 
     def _make_device(self) -> Any:

@@ -69,6 +69,8 @@ def test_check_refuses(rlx_json, tmp_path):
     strange.domain = "my.birds"
     problem, = checked([strange])
     assert problem["op"] == "Fly" and problem["node"] == strange.name
+    removed, = checked([node("Affine", "x", "y")])
+    assert "removed it in opset 10; nodes: Affine_y" in removed["message"]
     assert "operator set" in checked([node("Relu", "x", "y")], opset=99)[0]["message"]
     text = checked([node("Sqrt", "x", "y")], dtype=onnx.TensorProto.STRING)[0]["message"]
     assert "Sqrt" in text
@@ -134,18 +136,25 @@ def test_doctor_names_the_remedy(monkeypatch, capsys):
 
 
 def test_cache(rlx, rlx_json, tmp_path):
-    folder = tmp_path / "kernels"
+    """Nothing but what has the name of an entry, or of one that is being written, is ours."""
+    folder, key = tmp_path / "kernels", "0123456789abcdef" * 4
+    ours = [f"{key}.algo", f"{key}.cubin", f"{key}.cubin.12.3.tmp", f"{key}.kernel", f"{key}.plan"]
+    others = ["b.cubin", "notes.txt", "draft.tmp", f"{key}.txt", f"{key}.tmp", f"{key}0.cubin",
+              f"{key}.cubin.tmp", f"{key}.cubin.old", f"{'g' * 64}.cubin", f"sm_90/{key}.cubin"]
     (folder / "sm_90").mkdir(parents=True)
-    (folder / "sm_90" / "a.cubin").write_bytes(b"x" * 1500)
-    (folder / "b.cubin").write_bytes(b"x" * 500)
-    (folder / "notes.txt").write_text("not ours")
+    for name in ours + others:
+        (folder / name).write_bytes(b"x" * 400)
+    (folder / f"{'f' * 64}.cubin").mkdir()
+    (folder / f"{'e' * 64}.cubin").symlink_to(folder / "notes.txt")
     env = {"RLX_CUDA_PTX_CACHE": str(folder)}
     found = rlx_json("cache", **env)
-    assert [e["name"] for e in found["entries"]] == ["b.cubin", "sm_90/a.cubin"]
-    assert "2 files, 2.0 KB" in rlx("cache", "size", **env).stdout
-    assert rlx_json("cache", "clear", **env)["files"] == 2
-    assert not list(folder.rglob("*.cubin")) and rlx_json("cache", "size", **env)["bytes"] == 0
-    assert (folder / "notes.txt").exists()
+    assert [e["name"] for e in found["entries"]] == ours
+    assert "5 files, 2.0 KB" in rlx("cache", "size", **env).stdout
+    assert rlx_json("cache", "clear", **env)["files"] == 5
+    assert rlx_json("cache", "size", **env)["bytes"] == 0
+    assert not any((folder / name).exists() for name in ours)
+    assert all((folder / name).exists() for name in others)
+    assert (folder / f"{'f' * 64}.cubin").is_dir() and (folder / f"{'e' * 64}.cubin").is_symlink()
 
 
 def test_where_the_cache_is(rlx, rlx_json, tmp_path):

@@ -99,6 +99,28 @@ def test_items_of_a_sequence_are_written_too(rlx, tmp_path):
     assert {name: x.tolist() for name, x in found.items()} == {"y[0]": [5], "y[1]": [6]}
 
 
+@pytest.mark.parametrize("keys", [[3, 5], ["cat", "dog"]])
+def test_maps_are_written_and_shown_too(rlx, rlx_json, tmp_path, keys):
+    path, numbers = tmp_path / "z.onnx", np.float32([[0.1, 0.9], [0.75, 0.25]])
+    of, text = onnx.TensorProto, isinstance(keys[0], str)
+    maps = onnx.helper.make_sequence_type_proto(onnx.helper.make_map_type_proto(
+        of.STRING if text else of.INT64, onnx.helper.make_tensor_type_proto(F, [])))
+    zip_map = onnx.helper.make_node("ZipMap", ["x"], ["z"], domain="ai.onnx.ml", **{
+        "classlabels_strings" if text else "classlabels_int64s": keys})
+    made = model([zip_map], [value("x", F, [None, 2])],
+                 [onnx.helper.make_value_info("z", maps)])
+    made.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 1))
+    onnx.save(made, path)
+    given = ("--input", f"x={numbers.tolist()}")
+    found = ran(rlx, tmp_path, path, *given)
+    assert list(found) == ["z/keys", "z/values"] and found["z/keys"].tolist() == keys
+    np.testing.assert_array_equal(found["z/values"], numbers, strict=True)
+    shown = [{str(key): number for key, number in zip(keys, row)} for row in numbers.tolist()]
+    assert rlx_json("run", path, *given)["outputs"][0]["values"] == shown
+    text = rlx("run", path, *given).stdout
+    assert "z: sequence of 2" in text and f"z[0]: {keys[0]}: 0.1, {keys[1]}: 0.9\n" in text
+
+
 @pytest.mark.parametrize("arguments, told", [
     (["--input", "z=1"], "no input 'z'"),
     (["--input", "x=nothing.npy"], "no file"),

@@ -1,6 +1,7 @@
 """An Executable in its process: threads, forks, allocations."""
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 import os
 from pathlib import Path
 import signal
@@ -76,14 +77,38 @@ def test_forked_child_runs():
     assert np.array_equal(exe.run({"x": x})["y"], y) and exe.counters()["plans"] == 1
 
 
-def await_team():
+def await_team(tasks: Path = Path("/proc/self/task")) -> None:
     """Until all other threads sleep: one that has not begun yet will allocate when it does."""
-    own = str(threading.get_native_id())
+    own, end = str(threading.get_native_id()), time.monotonic() + 10
     def states():
-        tasks = [task for task in Path("/proc/self/task").iterdir() if task.name != own]
-        return {(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks}
-    while states() - {"S"}:
+        return {state_of(task) for task in tasks.iterdir() if task.name != own}
+    while awake := states() - {"S", None}:
+        assert time.monotonic() < end, f"threads that do not sleep: {awake}"
         time.sleep(0.01)
+
+
+def state_of(task: Path) -> str | None:
+    """R, S, D ... of a thread, None of one that is gone."""
+    try:
+        return (task / "stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):  # the latter between opening and reading
+        return None
+
+
+def test_awaiting_the_team_takes_no_notice_of_threads_that_are_gone(tmp_path):
+    (tmp_path / "11").mkdir()                       # listed, and gone before it is read
+    (tmp_path / "12").mkdir()
+    (tmp_path / "12" / "stat").write_text("12 (a) b) S 1 2")
+    await_team(tmp_path)
+
+
+def test_awaiting_the_team_ends(tmp_path, monkeypatch):
+    (tmp_path / "12").mkdir()
+    (tmp_path / "12" / "stat").write_text("12 (busy) R 1 2")
+    clock = count(0, 4)
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    with pytest.raises(AssertionError, match="do not sleep: {'R'}"):
+        await_team(tmp_path)
 
 
 COUNT = """

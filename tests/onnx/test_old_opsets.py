@@ -140,8 +140,10 @@ def test_masks_of_dropout_had_its_own_type():
         np.testing.assert_array_equal(y, X, strict=True)
         np.testing.assert_array_equal(mask, np.ones_like(X), strict=True)
     assert run("Dropout", [X], 10, (FLOAT, TensorProto.BOOL))[1].dtype == np.bool_
-    with pytest.raises(UnsupportedError, match="set the attribute is_test to 1"):
-        run("Dropout", [X], 1)
+    for opset in (1, 6):
+        with pytest.raises(UnsupportedError, match="set the attribute is_test to 1") as caught:
+            run("Dropout", [X], opset)
+        assert caught.value.message == "Dropout in training mode before opset 7"
 
 
 def scan_8(states, x, lengths, constant=(), reverse=False):
@@ -188,10 +190,31 @@ DROPPED = {
 }
 
 
+@pytest.mark.parametrize("opset", [1, 9])
 @pytest.mark.parametrize("op", DROPPED)
-def test_operators_that_were_dropped(op):
+def test_operators_that_were_dropped(op, opset):
     attributes, function = DROPPED[op]
-    close(run(op, [X], 1, **attributes)[0], function(X.astype(np.float64)))
+    close(run(op, [X], opset, **attributes)[0], function(X.astype(np.float64)))
+
+
+@pytest.mark.parametrize("opset", [10, 23])
+@pytest.mark.parametrize("op", [*sorted(DROPPED.keys() - {"ThresholdedRelu"}), "DynamicSlice"])
+def test_they_are_unknown_from_opset_10_on(op, opset):
+    attributes, inputs = ({}, [X, [0], [1]]) if op == "DynamicSlice" else (DROPPED[op][0], [X])
+    with pytest.raises(UnsupportedError, match="removed it in opset 10") as caught:
+        run(op, inputs, opset, **attributes)
+    assert (caught.value.op, caught.value.opset) == (op, opset)
+
+
+def test_a_function_of_the_model_may_have_the_name_of_one():
+    body = helper.make_function("", "Affine", ["x"], ["y"], [helper.make_node("Neg", ["x"], ["y"])],
+                                [helper.make_opsetid("", 23)])
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph([helper.make_node("Affine", ["x"], ["y"])], "g",
+                              [info("x", FLOAT, X.shape)], [info("y", FLOAT, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11,
+                              functions=[body])
+    np.testing.assert_array_equal(rlx.run(model, {"x": X}, device="cpu")["y"], -X)
 
 
 def test_crop_to_a_size_and_dynamic_slice():

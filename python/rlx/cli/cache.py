@@ -32,14 +32,14 @@ def run(arguments: argparse.Namespace) -> int:
                 raise InputError(f"cannot clear the cache: {error}") from error
     data = {"folder": str(where), "files": len(files), "bytes": info.bytes}
     if arguments.json:
-        entries = [{"name": str(f.path.relative_to(where)), "bytes": f.bytes,
+        entries = [{"name": f.path.name, "bytes": f.bytes,
                     "modified": f.modified} for f in files]
         show.print_json({**data, "entries": entries} if arguments.action == "list" else data)
         return 0
     if arguments.action == "list" and files:
         import time
         show.table("", ["kernel", ">size", "last used"], [
-            (f.path.relative_to(where), show.size(f.bytes),
+            (f.path.name, show.size(f.bytes),
              time.strftime("%F %T", time.localtime(f.modified))) for f in files])
     done = "cleared: " if arguments.action == "clear" else ""
     show.line(f"{where}: {done}{len(files)} files, {show.size(info.bytes)}")

@@ -93,7 +93,7 @@ def _operators(proto: Any, versions: dict[str, int]) -> tuple[list[dict], list[d
             shown = ", ".join(labels[:5]) + (", ..." if len(labels) > 5 else "")
             problems.append({"kind": "UnsupportedError", "node": labels[0], "op": name, "message":
                              f"operator {name} of {domain or 'ai.onnx'} {version} is not "
-                             f"supported; nodes: {shown}"})
+                             f"supported{_end(domain, name, version)}; nodes: {shown}"})
     return rows, problems
 
 
@@ -123,6 +123,12 @@ def _support(domain: str, name: str, version: int) -> str:
         if schema.has_function or schema.has_context_dependent_function:
             return "function"
     return "missing"
+
+
+def _end(domain: str, name: str, version: int) -> str:
+    from rlx.importer.registry import ended
+    last = ended(domain, name, version)
+    return "" if last is None else f": ONNX removed it in opset {last}"
 
 
 def _types(path: str) -> tuple[list[str], list[dict[str, Any]]]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from rlx.cli import arguments as common
+
+if TYPE_CHECKING:
+    import numpy as np
 
 EXAMPLES = """  rlx run model.onnx
   rlx run model.onnx --dim batch=4 --seed 7
@@ -25,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--top-k", type=common.positive, metavar="K",
                        help="show the K largest numbers along the last axis")
     group.add_argument("--labels", metavar="FILE", help="one label a line, for --top-k")
-    group.add_argument("--output", metavar="FILE.npz", help="write the outputs here")
+    group.add_argument("--output", metavar="FILE.npz",
+                       help="write the outputs here: an item of a sequence as NAME[I], maps as "
+                            "NAME/keys and NAME/values")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -74,13 +80,24 @@ def _write(path: str, results: dict[str, Any]) -> None:
             np.savez(file, **arrays)
 
 
-def _arrays(results: dict[str, Any]):
-    """(name, array), the items of sequences by their place; what is absent has none."""
+def _arrays(results: dict[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
+    """(name, array), the items of sequences by their place; what is absent has none.
+
+    Maps, which have all the same keys, are named as those that are fed: keys, and rows of values.
+    """
+    import numpy as np
     for name, x in results.items():
-        if isinstance(x, list):
+        if _are_maps(x):
+            yield f"{name}/keys", np.array(list(x[0]))
+            yield f"{name}/values", np.array([list(row.values()) for row in x], np.float32)
+        elif isinstance(x, list):
             yield from _arrays({f"{name}[{i}]": item for i, item in enumerate(x)})
         elif x is not None:
             yield name, x
+
+
+def _are_maps(x: Any) -> bool:
+    return isinstance(x, list) and len(x) > 0 and isinstance(x[0], dict)
 
 
 def _has_scores(x: Any) -> bool:
@@ -105,6 +122,8 @@ def _facts(name: str, x: Any) -> dict[str, Any]:
 
 def _values(x: Any) -> Any:
     """The numbers, unless there are more than anybody reads as JSON: --output is for those."""
+    if _are_maps(x):
+        return None if len(x) * len(x[0]) > MOST_VALUES else x
     if isinstance(x, list):
         return [_values(item) for item in x]
     return None if x is not None and x.size > MOST_VALUES else x
@@ -113,6 +132,9 @@ def _values(x: Any) -> Any:
 def _print(name: str, x: Any, top: list[list[dict[str, Any]]] | None) -> None:
     import numpy as np
     from rlx.cli import show
+    if isinstance(x, dict):
+        show.line(f"{name}: " + ", ".join(f"{key}: {number:.6g}" for key, number in x.items()))
+        return
     if not hasattr(x, "dtype"):
         show.line(f"{name}: {'absent' if x is None else f'sequence of {len(x)}'}", "bold")
         for i, item in enumerate(x or ()):

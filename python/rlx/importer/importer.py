@@ -12,7 +12,7 @@ from rlx.errors import Error, ModelError, UnsupportedError
 from rlx.importer.context import ImportBuilder
 from rlx.importer.dims import InputDims
 from rlx.importer.loaded import LoadedGraph, LoadedModel, LoadedNode, Weight
-from rlx.importer.registry import Entry, find
+from rlx.importer.registry import Entry, ended, find
 from rlx.importer.scope import Scope
 from rlx.importer.types import MapValue, map_types, proto_of, type_of
 from rlx.ir.build import Specialise
@@ -168,9 +168,7 @@ class _Importer:
         if entry is None:
             body = self.model.functions.expand(node, opsets, self.input_types(b, node))
             if body is None:
-                raise UnsupportedError(
-                    f"operator {node.op_type!r} of domain {node.domain or 'ai.onnx'!r}, opset "
-                    f"{opset}, is not supported", remedy="rlx ops lists the supported operators")
+                raise _unknown(node, opset)
             for inner in body.nodes:
                 self.node(b, inner, body.opset_imports)
             return
@@ -213,6 +211,16 @@ class _Importer:
     def input_types(self, b: ImportBuilder, node: LoadedNode) -> list:
         values = [b.scope.get(name) if name else None for name in node.input]
         return [None if v is None else proto_of(v.type) for v in values]
+
+
+def _unknown(node: LoadedNode, opset: int) -> UnsupportedError:
+    text = (f"operator {node.op_type!r} of domain {node.domain or 'ai.onnx'!r}, opset {opset}, is "
+            f"not supported")
+    last = ended(node.domain, node.op_type, opset)
+    if last is None:
+        return UnsupportedError(text, remedy="rlx ops lists the supported operators")
+    return UnsupportedError(f"{text}: ONNX removed it in opset {last}",
+                            remedy="export the model again, or for an older opset")
 
 
 __all__ = ["Facts", "import_model"]

@@ -28,12 +28,14 @@ AutoPad = Literal["NOTSET", "", "SAME_UPPER", "SAME_LOWER", "VALID"]
 
 @dataclass(frozen=True)
 class Entry:
-    """One function for the opsets from `since` up to the next entry of the same operator."""
+    """One function for the opsets from `since` up to the next entry of the same operator, or up to
+    `until`, which has the operator no more."""
 
     name: str
     domain: str
     since: int
     function: Callable
+    until: int | None = None
 
     @cached_property
     def _parameters(self) -> list[inspect.Parameter]:
@@ -141,11 +143,12 @@ def _shown(value: Any) -> str:
 _ENTRIES: dict[tuple[str, str], list[Entry]] = {}
 
 
-def op(name: str, *, since: int = 1, domain: str = "") -> Callable:
-    """Registers a function for an operator from opset `since` on; may be stacked."""
+def op(name: str, *, since: int = 1, until: int | None = None, domain: str = "") -> Callable:
+    """Registers a function for an operator from opset `since` on, and where ONNX removed it, before
+    opset `until`; may be stacked."""
 
     def register(function: Callable) -> Callable:
-        entry = Entry(name, domain, since, function)
+        entry = Entry(name, domain, since, function, until)
         versions = _ENTRIES.setdefault((domain, name), [])
         if any(e.since == since for e in versions):
             raise ValueError(f"{domain}:{name} since {since} is registered twice")
@@ -158,11 +161,26 @@ def op(name: str, *, since: int = 1, domain: str = "") -> Callable:
 
 def find(domain: str, name: str, opset: int) -> Entry | None:
     """The newest entry not above opset, or None."""
+    entry = _newest(domain, name, opset)
+    return None if entry is None or _has_ended(entry, opset) else entry
+
+
+def ended(domain: str, name: str, opset: int) -> int | None:
+    """The opset, not above this one, in which ONNX removed the operator; None where it did not."""
+    entry = _newest(domain, name, opset)
+    return entry.until if entry is not None and _has_ended(entry, opset) else None
+
+
+def _newest(domain: str, name: str, opset: int) -> Entry | None:
     found = None
     for entry in _ENTRIES.get((domain, name), ()):
         if entry.since <= opset:
             found = entry
     return found
+
+
+def _has_ended(entry: Entry, opset: int) -> bool:
+    return entry.until is not None and entry.until <= opset
 
 
 def entries() -> list[Entry]:

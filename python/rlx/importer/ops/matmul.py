@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rlx.errors import ModelError
 from rlx.importer.ops.checks import fits, same_type, single
 from rlx.importer.registry import op
@@ -10,35 +12,25 @@ from rlx.ir.build import DType, Value
 
 @op("MatMul", since=1)
 def matmul(b, x, y):
-    return _matmul(b, x, y)
+    return of_matrices(b, x, y, b.matmul)
 
 
-def _matmul(b, x: Value, y: Value) -> Value:
-    x, y, dropped = matrices(b, x, y)
-    z = b.matmul(x, y)
-    return b.squeeze(z, dropped(z)) if dropped(z) else z
-
-
-def matrices(b, x: Value, y: Value):
-    """NumPy's matmul: a vector on the left is a row, on the right a column, then dropped.
-
-    Returns both as matrices, and which axes of a product z are to be dropped.
-    """
+def of_matrices(b, x: Value, y: Value, product: Callable[[Value, Value], Value]) -> Value:
+    """product(x, y) of matrices, by NumPy's matmul: a vector on the left is a row, on the right a
+    column, and the result lacks that axis."""
     if not x.rank or not y.rank:
         raise ModelError("MatMul takes no scalars", got=f"{x.type} and {y.type}")
     row, column = x.rank == 1, y.rank == 1
-    x = b.unsqueeze(x, (0,)) if row else x
-    y = b.unsqueeze(y, (1,)) if column else y
-    return x, y, lambda z: [z.rank - 2] * row + [z.rank - 1] * column
+    z = product(b.unsqueeze(x, (0,)) if row else x, b.unsqueeze(y, (1,)) if column else y)
+    dropped = [z.rank - 2] * row + [z.rank - 1] * column
+    return b.squeeze(z, dropped) if dropped else z
 
 
 @op("MatMulInteger", since=10)
 def matmul_integer(b, x, y, x_zero=None, y_zero=None):
     same_type(x_zero, x.dtype, "A")
     same_type(y_zero, y.dtype, "B")
-    x, y, dropped = matrices(b, x, y)
-    z = quantised_product(b, x, y, x_zero, y_zero)
-    return b.squeeze(z, dropped(z)) if dropped(z) else z
+    return of_matrices(b, x, y, lambda x, y: quantised_product(b, x, y, x_zero, y_zero))
 
 
 def quantised_product(b, x: Value, y: Value, x_zero: Value | None, y_zero: Value | None) -> Value:

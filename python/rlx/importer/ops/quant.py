@@ -7,7 +7,7 @@ import numpy as np
 from rlx.errors import ModelError
 from rlx.importer.ops.checks import fits, in_range, same_type, single, window
 from rlx.importer.ops.conv import add_channel_bias, check_kernel, window_pads
-from rlx.importer.ops.matmul import matrices, quantised_product, slices
+from rlx.importer.ops.matmul import of_matrices, quantised_product, slices
 from rlx.importer.registry import AutoPad, Ints, op
 from rlx.ir.build import AxisMap, DType, Value, apply
 
@@ -105,19 +105,19 @@ def _spread(b, v: Value, x: Value, axis: int, block_size: int) -> Value:
 def qlinear_matmul(b, x, x_scale, x_zero, y, y_scale, y_zero, z_scale, z_zero):
     same_type(x_zero, x.dtype, "a")
     same_type(y_zero, y.dtype, "b")
-    x, y, dropped = matrices(b, x, y)
-    sums = b.cast(quantised_product(b, x, y, x_zero, y_zero), DType.FLOAT32)
-    rows = slices(b, x, x_scale, -2, "the scale of a")
-    columns = slices(b, y, y_scale, -1, "the scale of b")
-    rows, columns, z_scale = (b.cast(s, DType.FLOAT32)
-                              for s in (rows, columns, single(b, z_scale)))
-    if rows.rank == 1:
-        rows = b.unsqueeze(rows, (1,))
-    for v, what in ((z_scale, "the scale of y"), (z_zero, "the zero point of y")):
-        fits(b, single(b, v), sums.shape, what)
-    factor = b.scalar("div", b.scalar("mul", rows, columns), z_scale)
-    z = _quantised(b, b.scalar("mul", sums, factor), single(b, z_zero), z_zero.dtype)
-    return b.squeeze(z, dropped(z)) if dropped(z) else z
+
+    def product(x: Value, y: Value) -> Value:
+        sums = b.cast(quantised_product(b, x, y, x_zero, y_zero), DType.FLOAT32)
+        rows = b.cast(slices(b, x, x_scale, -2, "the scale of a"), DType.FLOAT32)
+        if rows.rank == 1:
+            rows = b.unsqueeze(rows, (1,))
+        columns = b.cast(slices(b, y, y_scale, -1, "the scale of b"), DType.FLOAT32)
+        scale = b.cast(fits(b, single(b, z_scale), sums.shape, "the scale of y"), DType.FLOAT32)
+        zero = fits(b, single(b, z_zero), sums.shape, "the zero point of y")
+        factor = b.scalar("div", b.scalar("mul", rows, columns), scale)
+        return _quantised(b, b.scalar("mul", sums, factor), zero, zero.dtype)
+
+    return of_matrices(b, x, y, product)
 
 
 @op("QLinearConv", since=10)

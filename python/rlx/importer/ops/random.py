@@ -80,7 +80,7 @@ def dropout_7(b, x, *, ratio: float = 0.5):
 @op("Dropout", since=1)
 def dropout_1(b, x, *, ratio: float = 0.5, is_test: int = 0, consumed_inputs: Ints = None):
     if not is_test:
-        raise UnsupportedError("Dropout in training mode before opset 12",
+        raise UnsupportedError("Dropout in training mode before opset 7",
                                remedy="set the attribute is_test to 1, or convert the model to "
                                       "opset 7 or later, whose Dropout passes x through")
     return dropout_7(b, x, ratio=ratio)

@@ -1,4 +1,4 @@
-"""Operators that ONNX tried out before its opset 10 and dropped; models of that time have them."""
+"""Operators that ONNX tried out and dropped with its opset 10; models from before have them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ def _times(b, factor: float, x: Value) -> Value:
     return b.scalar("mul", x, b.like(factor, x))
 
 
-@op("Affine")
+@op("Affine", until=10)
 def affine(b, x, *, alpha: float = 1.0, beta: float = 0.0):
     return b.scalar("add", _times(b, alpha, x), b.like(beta, x))
 
 
-@op("Scale")
+@op("Scale", until=10)
 def scale_1(b, x, *, scale: float = 1.0):
     return _times(b, scale, x)
 
 
-@op("ScaledTanh")
+@op("ScaledTanh", until=10)
 def scaled_tanh(b, x, *, alpha: float, beta: float):
     return _times(b, alpha, b.scalar("tanh", _times(b, beta, x)))
 
 
-@op("ParametricSoftplus")
+@op("ParametricSoftplus", until=10)
 def parametric_softplus(b, x, *, alpha: float, beta: float):
     return _times(b, alpha, b.scalar("softplus", _times(b, beta, x)))
 
@@ -38,7 +38,7 @@ def thresholded_relu_1(b, x, *, alpha: float = 1.0):
     return activation.thresholded_relu(b, x, alpha=alpha)
 
 
-@op("ImageScaler")
+@op("ImageScaler", until=10)
 def image_scaler(b, x, *, scale: float = 1.0, bias: Floats = ()):
     """scale * x and, where it is given, a bias for each channel of NCHW x."""
     rank_is(x, 4, "the image")
@@ -50,7 +50,7 @@ def image_scaler(b, x, *, scale: float = 1.0, bias: Floats = ()):
     return b.scalar("add", y, offset)
 
 
-@op("Crop")
+@op("Crop", until=10)
 def crop(b, x, *, border: Ints = (0, 0, 0, 0), scale: Ints = None):
     """NCHW x without (left, top, right, bottom); with `scale` (height, width) from left and top."""
     rank_is(x, 4, "the image")
@@ -68,6 +68,6 @@ def crop(b, x, *, border: Ints = (0, 0, 0, 0), scale: Ints = None):
     return x
 
 
-@op("DynamicSlice")
+@op("DynamicSlice", until=10)
 def dynamic_slice(b, x, starts, ends, axes=None):
     return movement.slice_(b, x, starts, ends, axes)
