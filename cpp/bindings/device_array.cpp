@@ -84,7 +84,13 @@ py::object to_numpy(const DeviceArray& array) {
   const size_t bytes = size_t(element_count(array.shape)) * size_of(array.dtype);
   void* to = proxy(host.ptr())->data;
   const Unlocked unlocked;
-  array.device->copy(to, array.memory.get(), bytes);
+  if (cuda::MemoryPool::is_lent(array.memory)) {
+    array.device->copy(to, array.memory.get(), bytes);  // waits for all streams
+  } else {
+    const cuda::Gpu& gpu = *cuda::gpu_of(*array.device);
+    gpu.driver->synchronize(static_cast<cuda::Stream>(array.stream));
+    gpu.weights->copy(to, array.memory.get(), bytes);
+  }
   return host;
 }
 

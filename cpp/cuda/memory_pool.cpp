@@ -58,6 +58,11 @@ void MemoryPool::lend(const std::shared_ptr<void>& block, std::optional<Stream> 
   if (release && !(stream && stream == release->use->home)) release->use->lent = true;
 }
 
+bool MemoryPool::is_lent(const std::shared_ptr<void>& block) {
+  const auto* release = std::get_deleter<Release>(block);
+  return !release || release->use->lent;
+}
+
 size_t MemoryPool::Free::unsettled() const {
   size_t count = lent.size();
   for (const auto& [stream, blocks] : homes) count += blocks.size();

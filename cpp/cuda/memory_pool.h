@@ -28,6 +28,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   std::shared_ptr<void> get(size_t bytes, std::optional<Stream> home = {});
   // Work on `stream` uses a block of get()'s from now on; without: on streams that are not known.
   static void lend(const std::shared_ptr<void>& block, std::optional<Stream> stream = {});
+  static bool is_lent(const std::shared_ptr<void>& block);
   // Nothing that was put on the stream goes on any more.
   void settle(Stream home) noexcept;
   void set_cap(size_t cap);                  // bytes of free blocks that are kept

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 from collections import OrderedDict
@@ -78,6 +77,7 @@ def _identity(model: Any) -> tuple | None:
             return None  # Session says what is wrong
         return ("file", path, stat.st_ino, stat.st_size, stat.st_mtime_ns)
     if isinstance(model, (bytes, bytearray, memoryview)):
+        import hashlib  # takes as long to import as all of this package that `load` needs
         return ("bytes", hashlib.blake2b(model, digest_size=16).digest())
     return None
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from rlx import _core, environment
 from rlx.errors import InputError
-from rlx.ir.types import HALF_NAMES
 
 if TYPE_CHECKING:
     from rlx._core import Device
 
-WEIGHTS = ("", *HALF_NAMES)
+WEIGHTS = ("", "f16", "bf16")  # the names of rlx.ir.types.HALF_NAMES
 MODES = ("graph", "stream", "multistream", "eager")
 COMPILES = ("jit", "aot")
 _LARGEST = {"threads": 2**31 - 1, "streams": 32, "plan_cache_bytes": environment.LARGEST,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlx import _core, feeds, live
-from rlx.errors import InputError, ModelError, UnsupportedError
+from rlx import _core, live
+from rlx.errors import InputError, ModelError
 from rlx.options import Options
 from rlx.state import State
 from rlx.streams import handle_of
@@ -34,8 +34,9 @@ class Session(live.Live):
     def __init__(self, model: Any, **options: Any):
         self.options = Options.of(**options)
         _core.begin_device(self.options.device)  # a GPU opens while the model is imported
-        # Loaded with the first model: with onnx, it would triple the time of `import rlx`.
-        from rlx import compiler
+        # Loaded with the first model, and feeds in `run`: with the IR and onnx they take longer to
+        # import than all else, and a GPU is then opening.
+        from rlx import compiler, feeds, needs
         self._compiler = compiler
         self._opened: Any = None  # the device; a cached_property's lock would be all Sessions'
         self._model = compiler.read(model)
@@ -48,7 +49,7 @@ class Session(live.Live):
         self._packs = _core.PackCache()  # packed weights, shared by all specialisations
         self._compiled: OrderedDict[tuple, Any] = OrderedDict()
         self._facts_of: dict[Any, Any] = {}  # of each of them
-        self._needs: list[tuple[str, str]] = []  # (kind, value name) facts that imports need
+        self._needs = needs.Needs(graph, self._executable)
         self._imports = 0
         self._maps: dict[str, tuple] = {}  # of outputs that are sequences of maps: their keys
         self._current: Any = None  # what explain() and memory_plan() describe
@@ -59,7 +60,7 @@ class Session(live.Live):
             maps = self._maps or any(p.HasField("map_type") for p in graph.inputs.values())
             self._fast = None if graph.defaults or maps or self._watch else self._current
         except compiler.Specialise as need:
-            self._note(need, 0)
+            self._needs.note(need)
         except ModelError:
             # Defaults that do not fit each other may never be used: runs tell.
             if not graph.defaults:
@@ -105,6 +106,7 @@ class Session(live.Live):
                 return fast.run(inputs, out, None, outputs, stream)
             except (_core.NotArray, _core.Respecialise):
                 pass  # the slow way converts, or imports under another assumption
+        from rlx import feeds
         given = feeds.normalise(inputs, self._model.graph, self.device != "cpu")
         self._check_open()
         if state is None:
@@ -165,51 +167,12 @@ class Session(live.Live):
         """Facts and executable for these inputs, imported anew when the facts are new."""
         with self._lock:
             while True:
-                facts = self._facts(given, denied)
+                facts = self._needs.facts(given, denied)
                 try:
                     self._current = self._executable(facts)
                     return facts, self._current
                 except self._compiler.Specialise as need:
-                    self._note(need, len(self._needs))
-
-    def _note(self, need: Any, at: int) -> None:
-        """Lists a fact that imports need, before the one (at `at`) that takes it to be found."""
-        fact = (need.kind, need.value.name)
-        if fact in self._needs or not need.value.name:
-            raise UnsupportedError(f"cannot specialise the model: {need}") from need
-        self._needs.insert(at, fact)
-
-    def _facts(self, given: dict[str, Any], denied: frozenset[str]) -> Any:
-        graph = self._model.graph
-        known: dict[str, dict[str, Any]] = {"ranks": {}, "shapes": {}, "values": {}, "present": {}}
-        fed = frozenset(name for name in graph.defaults if given.get(name) is not None)
-        for i, (kind, name) in enumerate(self._needs):
-            if kind == "presence":
-                known["present"][name] = given.get(name) is not None
-                continue
-            if name not in graph.inputs:
-                facts = self._compiler.Facts(**known, fed=fed, denied=denied)
-                try:
-                    computes = self._executable(facts, (name,))
-                except self._compiler.Specialise as need:
-                    self._note(need, i)
-                    return self._facts(given, denied)
-                x = computes.run(given)[name]
-            elif given.get(name) is not None:
-                x = feeds.on_host(given[name]) if kind == "value" else given[name]
-            elif ("presence", name) in self._needs or name in graph.defaults:
-                continue  # an absent optional has none of them, a default knows its own
-            else:
-                raise InputError(f"input {name!r} is missing", expected=", ".join(graph.inputs))
-            if isinstance(x, list):
-                x = x[0] if x else np.zeros(0)
-            if kind == "rank":
-                known["ranks"][name] = x.ndim
-            elif kind == "shape":
-                known["shapes"][name] = x.shape
-            else:
-                known["values"][name] = x
-        return self._compiler.Facts(**known, fed=fed, denied=denied)
+                    self._needs.note(need)
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -256,6 +219,7 @@ class Session(live.Live):
         inputs: as for `run`. One run before the measured ones binds the shapes and warms up.
         Raises InputError as `run` does.
         """
+        from rlx import feeds
         from rlx.profile import Profile
         self._check_open()
         if type(runs) is not int or not 1 <= runs < 2**31:
