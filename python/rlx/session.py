@@ -137,7 +137,7 @@ class Session(live.Live):
         """A State for a growing past: kept between runs in place, appended to and not copied.
 
         pairs: input name -> name of the output that continues it, e.g. {"past.0": "present.0"}.
-        Both grow along `axis`. Passed to `run`, those inputs need not be given (they start empty)
+        Both grow along `axis` (negative: from the last). Passed to `run`, those inputs need not be given (they start empty)
         and those outputs are not returned. One plan serves `capacity` steps of growth.
         """
         self._check_open()
