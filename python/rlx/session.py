@@ -71,12 +71,10 @@ class Session(live.Live):
     @property
     def _device(self) -> Any:
         if self._opened is None:  # late: it waits for a GPU that opens beside the import
-            self._opened = self.options.check_force(self._make_device())
+            o = self.options
+            self._opened = o.check_force(
+                _core.make_device(o.device, o.tf32, o.log_fallback, o.weights != ""))
         return self._opened
-
-    def _make_device(self) -> Any:
-        o = self.options
-        return _core.make_device(o.device, o.tf32, o.log_fallback, o.weights != "")
 
     @property
     def device(self) -> str:
@@ -98,7 +96,7 @@ class Session(live.Live):
         may still be going on when this returns, and cannot be part of a capture.
         Raises InputError for a wrong name, dtype, rank or shape, naming it.
         """
-        stream, fast = stream if stream is None else handle_of(stream), self._fast
+        stream, fast = stream if stream is None else handle_of(stream, self.device), self._fast
         if fast is not None and type(inputs) is dict and state is None:
             try:
                 return fast.run(inputs, out, None, outputs, stream)
@@ -124,14 +122,17 @@ class Session(live.Live):
         ahead.prepare(self, inputs)
 
     def run_async(self, inputs: Any, out: dict[str, np.ndarray] | None = None, *,
-                  state: State | None = None) -> RunFuture:
+                  state: State | None = None, outputs: str = "host",
+                  stream: Any = None) -> RunFuture:
         """Runs the model on a background thread: a Future of what `run` returns, or awaited.
 
         Arguments as for `run`, whose outputs or error `result()` gives; leave the arrays alone.
         """
         from rlx import background  # loaded with the first: it takes asyncio
         self._check_open()
-        return background.submit(lambda: self.run(inputs, out, state=state))
+        handle = stream if stream is None else handle_of(stream, self.device)
+        return background.submit(lambda kept=stream: self.run(  # the stream stays until then
+            inputs, out, state=state, outputs=outputs, stream=handle))
 
     def state(self, pairs: Mapping[str, str], *, axis: int, capacity: int = 256) -> State:
         """A State for a growing past: kept between runs in place, appended to and not copied.
