@@ -44,12 +44,11 @@ class Session(live.Live):
         self.inputs = feeds.describe(graph.inputs)
         self.outputs = feeds.describe({n: graph.output_types.get(n) for n in graph.outputs})
         self._lock = threading.RLock()
-        self._closed = False
         self._packs = _core.PackCache()  # packed weights, shared by all specialisations
         self._compiled: OrderedDict[tuple, Any] = OrderedDict()
         self._facts_of: dict[Any, Any] = {}  # of each of them
         self._needs: list[tuple[str, str]] = []  # (kind, value name) facts that imports need
-        self._imports = 0
+        self._imports, self._closed = 0, False
         self._maps: dict[str, tuple] = {}  # of outputs that are sequences of maps: their keys
         self._current: Any = None  # what explain() and memory_plan() describe
         self._fast: Any = None     # the one executable, when no input decides the program
@@ -61,8 +60,7 @@ class Session(live.Live):
         except compiler.Specialise as need:
             self._note(need, 0)
         except ModelError:
-            # Defaults that do not fit each other may never be used: runs tell.
-            if not graph.defaults:
+            if not graph.defaults:  # which may never be used, and need not fit: runs tell
                 raise
         self._device  # also where nothing is compiled yet
         if self.options.compile == "aot":
@@ -138,8 +136,8 @@ class Session(live.Live):
         """A State for a growing past: kept between runs in place, appended to and not copied.
 
         pairs: input name -> name of the output that continues it, e.g. {"past.0": "present.0"}.
-        Both grow along `axis` (negative: from the last). Passed to `run`, those inputs need not be given (they start empty)
-        and those outputs are not returned. One plan serves `capacity` steps of growth.
+        Both grow along `axis`, as NumPy counts. Passed to `run`, those inputs need not be given
+        (they start empty), those outputs are not returned. A plan serves `capacity` steps.
         """
         self._check_open()
         return State(self, pairs, axis, capacity)
@@ -285,9 +283,11 @@ class Session(live.Live):
     def close(self) -> None:
         """Frees compiled programs, arenas and weights; runs afterwards raise InputError."""
         with self._lock:
-            self._closed = True
-            self._fast = self._current = None
+            self._closed, self._fast, self._current = True, None, None
             self._compiled, self._facts_of = OrderedDict(), {}
+
+    def __repr__(self) -> str:
+        return f"<Session {live.place(self)}: {live.short(self.inputs)}>"
 
     def _check_open(self) -> None:
         if self._closed:

@@ -10,7 +10,7 @@ import numpy as np
 
 from rlx import _core
 from rlx.errors import InputError, UnsupportedError
-from rlx.live import Live
+from rlx.live import Live, place
 
 if TYPE_CHECKING:
     from rlx.session import Session
@@ -44,6 +44,11 @@ class State(Live):
         self._executable: Any = None
         self._facts: Any = None
         self._open()
+
+    def __repr__(self) -> str:
+        names = [name for name, _, _ in self._pairs]
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        return f"<State of {place(self.session)}: {', '.join(names[:3])}{more}>"
 
     def _open(self) -> None:
         """Compiles the model with the pairs as states, under the assumptions that hold."""
