@@ -150,6 +150,13 @@ def test_ops(rlx, rlx_json):
     assert "Fly" in rlx("ops", "Fly", code=2).stderr
 
 
+def test_ops_shows_what_is_known_beside_what_is_not(rlx, rlx_json):
+    done = rlx("ops", "Conv", "Fly", code=2)
+    assert "Conv" in done.stdout and done.stderr == "InputError: no operator Fly is known\n"
+    found = rlx_json("ops", "Conv", "Fly", code=2)
+    assert [row["name"] for row in found["operators"]] == ["Conv"] and found["unknown"] == ["Fly"]
+
+
 def test_doctor(rlx, rlx_json):
     found = rlx_json("doctor")
     assert found["usable"] and found["versions"]["rlx"] == package.__version__
@@ -160,6 +167,17 @@ def test_doctor(rlx, rlx_json):
     assert found["cuda"]["usable"] == any(d.startswith("cuda") for d in package.devices())
     text = rlx("doctor").stdout
     assert "CPU: ready" in text and "CUDA: " in text
+
+
+def test_doctor_says_a_remedy_once(monkeypatch, capsys):
+    remedy = "install NVIDIA's driver"
+    monkeypatch.setattr(package._core, "cuda_probe", lambda: {
+        "libraries": [{"name": "driver", "usable": False, "path": "", "how": "", "version": "",
+                       "reason": "was not found", "remedy": remedy}],
+        "gpus": [], "reason": f"driver: was not found; try: {remedy}", "cuda_major": 12,
+        "cache_folder": ""})
+    assert main(["doctor"]) == 0
+    assert capsys.readouterr().out.count(remedy) == 1
 
 
 def test_doctor_names_the_remedy(monkeypatch, capsys):
