@@ -1,9 +1,11 @@
 """The errors: their text, fields, kinds and gathered context."""
 
 import pickle
+import re
 
 import pytest
 
+import rlx
 from rlx import errors
 
 KINDS = {
@@ -21,6 +23,14 @@ def test_kinds(kind, builtin):
     for same in (error, pickle.loads(pickle.dumps(error))):
         assert str(same) == "[Add] no\n  node: 'n'\n  expected: 1\n  got: 2\n  try: less"
         assert (same.message, same.node, same.op, same.expected) == ("no", "n", "Add", 1)
+
+
+def test_every_kind_is_public_and_in_the_guide(source):
+    page = (source / "docs/guides/errors.md").read_text()
+    kinds = {name for name, kind in vars(errors).items()
+             if isinstance(kind, type) and issubclass(kind, errors.Error)}
+    assert kinds <= set(rlx.__all__)
+    assert kinds - {"Error"} <= set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
 
 
 def test_text_of_what_is_known():

@@ -33,6 +33,12 @@ def test_version_comes_from_pyproject(source):
     assert rlx._core.build_info()["version"] == declared
 
 
+def test_dir_lists_public_names_only():
+    listed = {name for name in dir(rlx) if not name.startswith("__")}
+    assert listed == set(rlx.__all__) and "__version__" in dir(rlx)
+    assert all(hasattr(rlx, name) for name in dir(rlx))
+
+
 def test_version_is_the_installed_one():
     try:
         installed = metadata.version("rlx")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         InternalError,
         MemoryLimitError,
         ModelError,
+        ModelNotFoundError,
         StaleHandleError,
         UnsupportedError,
     )
@@ -38,7 +39,7 @@ _NAMES = {
     "rlx.cuda": (),
     "rlx.dlpack": ("to_dlpack",),
     "rlx.errors": ("DeviceError", "Error", "InputError", "InternalError", "MemoryLimitError",
-                   "ModelError", "StaleHandleError", "UnsupportedError"),
+                   "ModelError", "ModelNotFoundError", "StaleHandleError", "UnsupportedError"),
     "rlx.feeds": ("Info",),
     "rlx.kernel_cache": ("CacheInfo", "cache_info"),
     "rlx.options": ("Options", "configure"),
@@ -50,9 +51,9 @@ _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names
 
 __all__ = [
     "CacheInfo", "DeviceError", "Error", "Info", "InputError", "InternalError",
-    "MemoryLimitError", "ModelError", "Options", "Profile", "Session", "StaleHandleError",
-    "State", "UnsupportedError", "cache_info", "compile", "configure", "cuda", "devices",
-    "empty_cache", "load", "reset", "run", "to_dlpack",
+    "MemoryLimitError", "ModelError", "ModelNotFoundError", "Options", "Profile", "Session",
+    "StaleHandleError", "State", "UnsupportedError", "cache_info", "compile", "configure", "cuda",
+    "devices", "empty_cache", "load", "reset", "run", "to_dlpack",
 ]
 
 
@@ -72,4 +73,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "__version__"})
+    own = (name for name in globals() if name.startswith("__"))
+    return sorted({*own, *__all__, "__version__"})

@@ -33,8 +33,9 @@ def run(model: Any, inputs: Any, *, out: dict[str, np.ndarray] | None = None,
         **options: Any) -> dict[str, Any]:
     """Runs a model once: output name -> ndarray.
 
-    model and options as for `load`, inputs and out as for Session.run. The last few models stay
-    loaded (by identity of their files, and options): a loop of this is as fast as a Session.
+    model and options as for `load`, inputs and out as for Session.run. The last few models given by
+    path or as bytes stay loaded. Each call looks whether the file is the same, or hashes the bytes,
+    which a Session spares; an onnx.ModelProto or file object is loaded anew each time.
     """
     key = _identity(model)
     if key is None:

@@ -11,6 +11,9 @@ from rlx.errors import InputError
 
 
 LARGEST = 2**63 - 1
+LIMITS = {"threads": 2**31 - 1, "streams": 32, "plan_cache_bytes": LARGEST,
+          "memory_limit": LARGEST}  # of options that are numbers
+MODES = ("graph", "stream", "multistream", "eager")
 _SHOWN = 60  # characters of a text that an error repeats
 
 
@@ -32,14 +35,14 @@ def _text(option: str) -> Callable[[str], dict[str, Any]]:
 
 def _number(option: str) -> Callable[[str], dict[str, Any]]:
     def read(text: str) -> dict[str, Any]:
-        return {option: _whole(text)}
+        return {option: _whole(text, LIMITS.get(option, LARGEST))}
     return read
 
 
-def _whole(text: str) -> int:
+def _whole(text: str, largest: int, what: str = "") -> int:
     """As core/env reads it."""
-    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= LARGEST):
-        raise ValueError(f"a whole number from 0 to {LARGEST}")
+    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= largest):
+        raise ValueError(f"{what}a whole number from 0 to {largest}")
     return int(text)
 
 
@@ -53,9 +56,11 @@ def _switch(option: str) -> Callable[[str], dict[str, Any]]:
 
 def _mode(text: str) -> dict[str, Any]:
     mode, colon, streams = text.partition(":")
-    if colon and mode != "multistream":
-        raise ValueError("a mode, or multistream:N")
-    return {"mode": mode} | ({"streams": _whole(streams)} if colon else {})
+    if mode not in MODES or (colon and mode != "multistream"):
+        raise ValueError(f"{', '.join(MODES)} or multistream:N")
+    if not colon:
+        return {"mode": mode}
+    return {"mode": mode, "streams": _whole(streams, LIMITS["streams"], "multistream: and ")}
 
 
 VARIABLES = (

@@ -81,7 +81,7 @@ class ModelError(Error):
 
 
 class ModelNotFoundError(ModelError, FileNotFoundError):
-    """There is no file at the model's path."""
+    """There is no file at the model's path, or at that of its external weights."""
 
 
 class UnsupportedError(Error, NotImplementedError):

@@ -14,13 +14,10 @@ from rlx.importer.loaded import LoadedGraph
 
 
 class Needs:
-    """(kind, value name) of each fact, in the order in which they can be found.
+    """(kind, value name) of each fact, in the order in which they can be found."""
 
-    executable: gives the _core.Executable under Facts for other outputs, see Session.
-    """
-
-    def __init__(self, graph: LoadedGraph, executable: Callable[..., Any]) -> None:
-        self._graph, self._executable = graph, executable
+    def __init__(self, graph: LoadedGraph) -> None:
+        self._graph = graph
         self._needs: list[tuple[str, str]] = []
 
     def note(self, need: Specialise, at: int | None = None) -> None:
@@ -30,8 +27,13 @@ class Needs:
             raise UnsupportedError(f"cannot specialise the model: {need}") from need
         self._needs.insert(len(self._needs) if at is None else at, fact)
 
-    def facts(self, given: dict[str, Any], denied: frozenset[str]) -> Facts:
-        """What is known of these inputs; `denied` are assumptions that do not hold."""
+    def facts(self, given: dict[str, Any], denied: frozenset[str],
+              executable: Callable[[Facts, tuple[str, ...]], Any]) -> Facts:
+        """What is known of these inputs; `denied` are assumptions that do not hold.
+
+        executable: gives the _core.Executable for other outputs. Raises InputError, naming it, when
+        an input is missing.
+        """
         graph = self._graph
         known: dict[str, dict[str, Any]] = {"ranks": {}, "shapes": {}, "values": {}, "present": {}}
         fed = frozenset(name for name in graph.defaults if given.get(name) is not None)
@@ -41,10 +43,10 @@ class Needs:
                 continue
             if name not in graph.inputs:
                 try:
-                    computes = self._executable(Facts(**known, fed=fed, denied=denied), (name,))
+                    computes = executable(Facts(**known, fed=fed, denied=denied), (name,))
                 except Specialise as need:
                     self.note(need, i)
-                    return self.facts(given, denied)
+                    return self.facts(given, denied, executable)
                 x = computes.run(given)[name]
             elif given.get(name) is not None:
                 x = feeds.on_host(given[name]) if kind == "value" else given[name]

@@ -12,10 +12,7 @@ if TYPE_CHECKING:
     from rlx._core import Device
 
 WEIGHTS = ("", "f16", "bf16")  # the names of rlx.ir.types.HALF_NAMES
-MODES = ("graph", "stream", "multistream", "eager")
 COMPILES = ("jit", "aot")
-_LARGEST = {"threads": 2**31 - 1, "streams": 32, "plan_cache_bytes": environment.LARGEST,
-            "memory_limit": environment.LARGEST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +97,12 @@ class Options:
             elif not isinstance(value, type(known[name])):
                 raise InputError(f"option {name!r} has the wrong type",
                                  expected=type(known[name]).__name__, got=repr(value))
-        for name, known in (("mode", MODES), ("weights", WEIGHTS),
+        for name, known in (("mode", environment.MODES), ("weights", WEIGHTS),
                             ("compile", COMPILES)):
             if given.get(name, known[0]) not in known:
                 raise InputError(f"option {name!r} is unknown",
                                  expected=" or ".join(filter(None, known)), got=given[name])
-        for name, largest in _LARGEST.items():
+        for name, largest in environment.LIMITS.items():
             value = given.get(name, 0)
             if not 0 <= value <= largest:
                 shown = value if abs(value) <= environment.LARGEST else "a number beyond 64 bits"

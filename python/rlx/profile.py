@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlx.errors import writing
+from rlx.live import model_name
 
 if TYPE_CHECKING:
     from rlx.session import Session
@@ -105,6 +106,10 @@ class Profile:
         self._by_key: dict[tuple[int, int, int], StepTime] = {}
         self.steps = self._gather()
         self.nodes = self._nodes()
+
+    def __repr__(self) -> str:
+        return f"<Profile of {model_name(self.model)} on {self.device}: {len(self.runs)} runs, " \
+               f"median {1e3 * self.median:.3g} ms>"
 
     @property
     def in_steps(self) -> float:

@@ -45,12 +45,11 @@ class Session(live.Live):
         self.inputs = feeds.describe(graph.inputs)
         self.outputs = feeds.describe({n: graph.output_types.get(n) for n in graph.outputs})
         self._lock = threading.RLock()
-        self._closed = False
         self._packs = _core.PackCache()  # packed weights, shared by all specialisations
         self._compiled: OrderedDict[tuple, Any] = OrderedDict()
         self._facts_of: dict[Any, Any] = {}  # of each of them
-        self._needs = needs.Needs(graph, self._executable)
-        self._imports = 0
+        self._needs = needs.Needs(graph)
+        self._imports, self._closed = 0, False
         self._maps: dict[str, tuple] = {}  # of outputs that are sequences of maps: their keys
         self._current: Any = None  # what explain() and memory_plan() describe
         self._fast: Any = None     # the one executable, when no input decides the program
@@ -62,8 +61,7 @@ class Session(live.Live):
         except compiler.Specialise as need:
             self._needs.note(need)
         except ModelError:
-            # Defaults that do not fit each other may never be used: runs tell.
-            if not graph.defaults:
+            if not graph.defaults:  # which may never be used, and need not fit: runs tell
                 raise
         self._device  # also where nothing is compiled yet
         if self.options.compile == "aot":
@@ -72,13 +70,10 @@ class Session(live.Live):
     @property
     def _device(self) -> Any:
         if self._opened is None:  # late: it waits for a GPU that opens beside the import
-            self._opened = self._make_device()
-            self.options.check_force(self._opened)
+            o = self.options
+            self._opened = _core.make_device(o.device, o.tf32, o.log_fallback, o.weights != "")
+            o.check_force(self._opened)
         return self._opened
-
-    def _make_device(self) -> Any:
-        o = self.options
-        return _core.make_device(o.device, o.tf32, o.log_fallback, o.weights != "")
 
     @property
     def device(self) -> str:
@@ -100,7 +95,7 @@ class Session(live.Live):
         may still be going on when this returns, and cannot be part of a capture.
         Raises InputError for a wrong name, dtype, rank or shape, naming it.
         """
-        stream, fast = stream if stream is None else handle_of(stream), self._fast
+        stream, fast = stream if stream is None else handle_of(stream, self.device), self._fast
         if fast is not None and type(inputs) is dict and state is None:
             try:
                 return fast.run(inputs, out, None, outputs, stream)
@@ -127,21 +122,24 @@ class Session(live.Live):
         ahead.prepare(self, inputs)
 
     def run_async(self, inputs: Any, out: dict[str, np.ndarray] | None = None, *,
-                  state: State | None = None) -> RunFuture:
+                  state: State | None = None, outputs: str = "host",
+                  stream: Any = None) -> RunFuture:
         """Runs the model on a background thread: a Future of what `run` returns, or awaited.
 
         Arguments as for `run`, whose outputs or error `result()` gives; leave the arrays alone.
         """
         from rlx import background  # loaded with the first: it takes asyncio
         self._check_open()
-        return background.submit(lambda: self.run(inputs, out, state=state))
+        handle = stream if stream is None else handle_of(stream, self.device)
+        return background.submit(lambda kept=stream: self.run(  # the stream stays until then
+            inputs, out, state=state, outputs=outputs, stream=handle))
 
     def state(self, pairs: Mapping[str, str], *, axis: int, capacity: int = 256) -> State:
         """A State for a growing past: kept between runs in place, appended to and not copied.
 
         pairs: input name -> name of the output that continues it, e.g. {"past.0": "present.0"}.
-        Both grow along `axis`. Passed to `run`, those inputs need not be given (they start empty)
-        and those outputs are not returned. One plan serves `capacity` steps of growth.
+        Both grow along `axis`, as NumPy counts. Passed to `run`, those inputs need not be given
+        (they start empty), those outputs are not returned. A plan serves `capacity` steps.
         """
         self._check_open()
         return State(self, pairs, axis, capacity)
@@ -167,7 +165,7 @@ class Session(live.Live):
         """Facts and executable for these inputs, imported anew when the facts are new."""
         with self._lock:
             while True:
-                facts = self._needs.facts(given, denied)
+                facts = self._needs.facts(given, denied, self._executable)
                 try:
                     self._current = self._executable(facts)
                     return facts, self._current
@@ -249,9 +247,11 @@ class Session(live.Live):
     def close(self) -> None:
         """Frees compiled programs, arenas and weights; runs afterwards raise InputError."""
         with self._lock:
-            self._closed = True
-            self._fast = self._current = None
+            self._closed, self._fast, self._current = True, None, None
             self._compiled, self._facts_of = OrderedDict(), {}
+
+    def __repr__(self) -> str:
+        return f"<Session {live.place(self)}: {live.short(self.inputs)}>"
 
     def _check_open(self) -> None:
         if self._closed:

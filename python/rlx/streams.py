@@ -7,12 +7,14 @@ from typing import Any
 from rlx.errors import InputError
 
 
-def handle_of(stream: Any) -> int:
+def handle_of(stream: Any, device: str = "cuda") -> int:
     """The handle of a stream; 0 is CUDA's default.
 
     stream: a handle, an object with one (PyTorch's), or with __cuda_stream__ (the protocol of
-    CUDA's Python libraries), or None. Raises InputError for anything else.
+    CUDA's Python libraries), or None. Raises InputError for anything else, and on a CPU.
     """
+    if device == "cpu":
+        raise InputError("a stream is for runs on a GPU", expected="no stream", got="device 'cpu'")
     if stream is None:
         return 0
     if hasattr(stream, "__cuda_stream__"):

@@ -4,6 +4,7 @@ import asyncio
 from concurrent import futures
 import os
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ X = np.ones((2, 3), np.float32)
 
 @pytest.fixture
 def session():
-    with rlx.Session(sums()) as opened:
+    with rlx.Session(sums(), device="cpu") as opened:
         yield opened
 
 
@@ -63,6 +64,35 @@ def test_what_has_not_begun_can_be_cancelled():
     assert all(future.result(60) for future in busy)
     with pytest.raises(futures.CancelledError):
         waiting.result(60)
+
+
+def test_where_outputs_stay_is_passed_on(session):
+    assert session.run_async({"x": X}, outputs="host").result(60)["y"].shape == (2, 3)
+    for where in ("device", "nowhere"):
+        with pytest.raises(rlx.InputError) as told:
+            session.run({"x": X}, outputs=where)
+        future = session.run_async({"x": X}, outputs=where)
+        with pytest.raises(rlx.InputError, match=str(told.value)):
+            future.result(60)
+
+
+def test_the_stream_is_passed_on(session, monkeypatch):
+    """As its handle, taken before the call returns: the stream may be another's soon."""
+    seen = []
+    monkeypatch.setattr(rlx.Session, "device", "cuda:0")
+    monkeypatch.setattr(session, "run", lambda *_, **given: seen.append(given["stream"]))
+    stream = SimpleNamespace(cuda_stream=7)
+    session.run_async({"x": X}, stream=stream).result(60)
+    session.run_async({"x": X}).result(60)
+    assert seen == [7, None]
+    with pytest.raises(rlx.InputError, match="stream is no stream"):
+        session.run_async({"x": X}, stream="s")
+
+
+def test_a_stream_needs_a_gpu(session):
+    for run in (session.run, session.run_async):
+        with pytest.raises(rlx.InputError, match="a stream is for runs on a GPU"):
+            run({"x": X}, stream=7)
 
 
 def test_a_closed_session_says_so(session):

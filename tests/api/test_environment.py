@@ -69,7 +69,8 @@ def test_one_of_two_options_of_a_variable_may_be_given(monkeypatch):
 @pytest.mark.parametrize("name, text", [
     ("RLX_WORKERS", "many"), ("RLX_WORKERS", "-1"), ("RLX_VERBOSE", "yes"),
     ("RLX_CUDA_EXEC_MODE", "stream:2"), ("RLX_CUDA_EXEC_MODE", "multistream:x"),
-    ("RLX_CUDA_ARENA_POOL", "plenty"), ("RLX_CUDA_ARENA_POOL", "-1"),
+    ("RLX_CUDA_EXEC_MODE", "foo"), ("RLX_CUDA_EXEC_MODE", "multistream:99"),
+    ("RLX_WORKERS", "3000000000"), ("RLX_CUDA_ARENA_POOL", "plenty"), ("RLX_CUDA_ARENA_POOL", "-1"),
     ("RLX_CUDA_ARENA_POOL", str(2**63)), ("RLX_WORKERS", "9" * 10_000), ("RLX_WORKERS", "٣"),
     ("RLX_WORKERS", "x" * 10_000), ("RLX_CUDA_EXEC_MODE", "multistream:" + "9" * 10_000),
 ])
@@ -87,10 +88,12 @@ def test_an_option_far_out_of_range_is_not_repeated():
         assert len(str(caught.value)) < 300
 
 
-def test_a_bad_value_is_refused_as_the_option_is(monkeypatch):
+def test_a_bad_value_is_named_by_where_it_is_from(monkeypatch):
     monkeypatch.setenv("RLX_CUDA_EXEC_MODE", "fast")
-    with pytest.raises(rlx.InputError, match="'mode' is unknown"):
+    with pytest.raises(rlx.InputError, match="variable RLX_CUDA_EXEC_MODE is not usable"):
         rlx.load(small(), device="cpu")
+    with pytest.raises(rlx.InputError, match="'mode' is unknown"):
+        rlx.load(small(), device="cpu", mode="fast")
 
 
 def test_reports_are_said_once_for_each_plan(capfd):
@@ -185,3 +188,13 @@ def test_the_folder_of_kernels_may_be_configured(monkeypatch):
     finally:
         rlx.configure(kernel_cache=None)
     assert folder() == "/from/variable"
+
+
+@pytest.mark.parametrize("name, text, largest", [
+    ("RLX_WORKERS", "x", 2**31 - 1), ("RLX_CUDA_EXEC_MODE", "multistream:x", 32),
+    ("RLX_CUDA_ARENA_POOL", "x", 2**63 - 1)])
+def test_a_variable_says_its_range(name, text, largest, monkeypatch):
+    monkeypatch.setenv(name, text)
+    with pytest.raises(rlx.InputError) as caught:
+        Options.of()
+    assert caught.value.expected.endswith(f"a whole number from 0 to {largest}")

@@ -2,8 +2,10 @@
 
 import copy
 import pickle
+import re
 
 import numpy as np
+import onnx
 import pytest
 
 import rlx
@@ -37,3 +39,26 @@ def test_errors_and_infos_leave():
         session.run({"past": np.ones((1, 2)), "x": np.ones((1, 2), np.float32)})
     again = pickle.loads(pickle.dumps(caught.value))
     assert str(again) == str(caught.value) and again.expected == caught.value.expected
+
+
+def test_reprs_are_short_and_name_no_folder(tmp_path):
+    path = tmp_path / "grow.onnx"
+    onnx.save(GROWING, path)
+    with rlx.load(path, device="cpu") as session:
+        state = session.state({"past": "present"}, axis=0, capacity=8)
+        x = np.ones((1, 2), np.float32)
+        profile = session.profile({"past": x, "x": x}, 3)
+        assert repr(session) == "<Session 'grow.onnx' on cpu: past float32[p, 2], x float32[n, 2]>"
+        assert repr(state) == "<State of 'grow.onnx' on cpu: past>"
+        assert re.fullmatch(r"<Profile of 'grow.onnx' on cpu: 3 runs, median [0-9.e-]+ ms>",
+                            repr(profile))
+    assert "'grow.onnx' on cpu, closed" in repr(session)
+
+
+def test_a_repr_of_many_inputs_is_cut():
+    names = [f"x{k}" for k in range(9)]
+    wide = model([node("Sum", " ".join(names), "y")], [value(n, F, [None, 0]) for n in names],
+                 [value("y")])
+    with rlx.load(wide, device="cpu") as session:
+        assert repr(session) == ("<Session 'toy' on cpu: x0 float32[?, 0], x1 float32[?, 0], "
+                                 "x2 float32[?, 0] and 6 more>")

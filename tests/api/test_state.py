@@ -1,6 +1,7 @@
 """A growing past: appended to in place, planned once for a capacity, never a detour by Python."""
 
 import numpy as np
+import onnx
 import pytest
 
 from models import llama
@@ -57,6 +58,48 @@ def test_wrong_states():
         with pytest.raises(rlx.InputError, match="'x'"):
             session.run({"x": arange(2, 1, 4)}, state=state)
         assert session.run({"x": arange(2, 1, 3)}, state=state)["y"] == arange(2, 1, 3).sum()
+
+
+@pytest.mark.parametrize("other, got", [
+    (node("Cast", "total", "other", to=onnx.TensorProto.FLOAT16), "float16"),
+    (node("Flatten", "total", "other"), "float32[2, "),
+    (node("Concat", "total total", "other", axis=2), ", 6]"),
+    (node("SplitToSequence", "total", "other"), "seq"),
+])
+def test_an_output_that_does_not_fit_its_input_is_named(other, got):
+    made = grower()
+    made.graph.node.append(other)
+    made.graph.output.append(value("other"))
+    with rlx.load(made) as session:
+        with pytest.raises(rlx.InputError, match="'other' cannot continue input 'past'") as caught:
+            session.state({"past": "other"}, axis=1)
+        assert "float32[2, " in caught.value.expected
+        assert got.lower() in caught.value.got.lower()
+
+
+@pytest.mark.parametrize("wrong", [
+    {"capacity": "a"}, {"capacity": 2.5}, {"capacity": 0}, {"capacity": 2**70}, {"axis": "x"},
+    {"axis": None}, {"axis": -4}, {"axis": -3}, {"pairs": ["past"]}, {"pairs": None}])
+def test_wrong_arguments_of_a_state(wrong):
+    with rlx.load(grower()) as session, pytest.raises(rlx.InputError):
+        session.state(**{"pairs": {"past": "total"}, "axis": 1} | wrong)
+
+
+def test_an_axis_may_be_counted_from_the_last():
+    with rlx.load(grower()) as session:
+        state = session.state({"past": "total"}, axis=-2)
+        for n in (1, 2):
+            session.run({"x": arange(2, n, 3)}, state=state)
+        assert state.value("past").shape == (2, 3, 3)
+
+
+def test_two_inputs_cannot_have_one_output():
+    doubled = model([node("Concat", "a b x", "total", axis=1)],
+                    [value(name, F, [2, name, 3]) for name in "abx"], [value("total")])
+    with rlx.load(doubled) as session:
+        with pytest.raises(rlx.InputError, match="'total' cannot continue two") as caught:
+            session.state({"a": "total", "b": "total"}, axis=1)
+        assert caught.value.got == "'a' and 'b'"
 
 
 def test_decoding_64_tokens():

@@ -18,6 +18,12 @@ def test_bench(rlx, rlx_json, mlp):
     assert "p99" in text and "host" in text
 
 
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "x"])
+def test_a_time_that_is_none_is_bad_usage(rlx, mlp, seconds):
+    done = rlx("bench", mlp, "--seconds", seconds, code=2)
+    assert "usage: rlx bench" in done.stderr and "--seconds" in done.stderr
+
+
 @pytest.mark.ort
 def test_a_peer_in_the_same_process(rlx_json, mlp):
     found = rlx_json("bench", mlp, "--vs", "onnxruntime", "--seconds", "0.3")

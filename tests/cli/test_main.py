@@ -12,7 +12,8 @@ from pathlib import Path
 import onnx
 import pytest
 
-from rlx.cli import COMMANDS
+import rlx as rlx_package
+from rlx.cli import COMMANDS, main
 from tests.api.toys import F, model, node, value
 from tests.cli.conftest import DIGITS
 
@@ -72,6 +73,40 @@ def test_version(rlx, source):
     [], ["fly"], ["run"], ["run", "m.onnx", "--top-k", "0"], ["ops", "--nothing"]])
 def test_bad_usage_is_exit_code_2(rlx, arguments):
     assert "usage:" in rlx(*arguments, code=2).stderr
+
+
+def test_bad_usage_of_a_command_shows_how_that_is_used(rlx):
+    told = rlx("run", "m.onnx", "--badoption", code=2).stderr
+    assert told.startswith("usage: rlx run ")
+    assert told.endswith("rlx run: error: unrecognized arguments: --badoption\n")
+
+
+RANDOM = "the inputs were random: "
+
+
+def test_random_inputs_are_told_of_where_they_may_be_why(rlx, tmp_path):
+    picky = model([node("Reshape", "x shape", "y")], [value("x", F, ["n"])], [value("y", F)],
+                  {"shape": [3, 5]})
+    onnx.save(picky, tmp_path / "picky.onnx")
+    for command in ("run", "bench", "profile", "verify", "explain"):
+        assert RANDOM + "x float32[1]" in rlx(command, tmp_path / "picky.onnx", code=2).stderr
+
+
+@pytest.mark.parametrize("arguments", [
+    ["run", "--output", "/no/such/folder/y.npz"], ["bench", "--vs", "abacus"],
+    ["profile", "--runs", "1", "--html", "/no/such/folder/p.html"]])
+def test_random_inputs_are_not_blamed_for_the_rest(rlx, digits, arguments):
+    assert RANDOM not in rlx(arguments[0], digits, *arguments[1:], code=2).stderr
+
+
+def test_random_inputs_are_not_blamed_for_the_device(digits, monkeypatch, capsys):
+    def without_compiler(*_):
+        raise rlx_package.DeviceError("NVRTC was not found")
+
+    monkeypatch.setattr(rlx_package.Session, "_settle", without_compiler)
+    assert main(["explain", str(digits)]) == 2
+    told = capsys.readouterr().err
+    assert "NVRTC was not found" in told and RANDOM not in told
 
 
 def test_errors_are_told_without_traceback(rlx, rlx_json, tmp_path):

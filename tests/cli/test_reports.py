@@ -87,6 +87,53 @@ def test_check_needs_no_external_weights(rlx_json, tmp_path):
     assert rlx_json("check", tmp_path / "m.onnx", code=1)["problems"][0]["op"] == "Fly"
 
 
+def without_weights(folder, nodes, weights, dtype=F):
+    """A model of x[64] whose file of weights has been removed."""
+    made = model(nodes, [value("x", dtype, [64])], [value("y", dtype)], weights)
+    onnx.save(made, folder / "m.onnx", save_as_external_data=True, location="w.bin",
+              size_threshold=0, convert_attribute=True)
+    os.remove(folder / "w.bin")
+    return folder / "m.onnx"
+
+
+def test_check_accepts_a_good_model_without_its_weights(rlx, rlx_json, tmp_path):
+    path = without_weights(tmp_path, [node("Add", "x w", "y")], {"w": np.ones(64, np.float32)})
+    found = rlx_json("check", path)
+    assert found["runs"] and found["absent_files"] == ["w.bin"] and not found["decided_by_inputs"]
+    text = rlx("check", path).stdout
+    assert "w.bin is not there" in text and "runs on cpu" in text
+
+
+def test_check_knows_the_types_of_absent_weights(rlx_json, tmp_path):
+    path = without_weights(tmp_path, [node("Add", "x w", "y")], {"w": np.ones(64, np.float64)})
+    assert "Add" in rlx_json("check", path, code=1)["problems"][0]["message"]
+    path = without_weights(tmp_path, [node("Add", "x w", "y")], {"w": np.ones(63, np.float32)})
+    assert "Add" in rlx_json("check", path, code=1)["problems"][0]["message"]
+
+
+def test_check_says_what_absent_weights_decide(rlx, rlx_json, tmp_path):
+    path = without_weights(tmp_path, [node("ReduceSum", "x axes", "y")], {"axes": np.int64([0])})
+    assert rlx_json("check", path)["decided_by_inputs"] == ["value of axes"]
+    assert "the value of axes decides the program" in rlx("check", path).stdout
+
+
+def test_check_says_what_it_has_not_checked(rlx, rlx_json, tmp_path):
+    """A tensor of a node has no type of its own that could stand for it."""
+    constant = onnx.numpy_helper.from_array(np.ones(64, np.float32), "c")
+    path = without_weights(tmp_path, [node("Constant", "", "w", value=constant),
+                                      node("Add", "x w", "y")], {})
+    assert "w.bin" in rlx_json("check", path)["unchecked"]
+    assert "types were not checked: there is no file" in rlx("check", path).stdout
+
+
+def test_check_refuses_files_as_run_does(rlx, tmp_path):
+    (tmp_path / "README.md").write_text("# no model\n")
+    (tmp_path / "empty.onnx").touch()
+    for name in ("README.md", "empty.onnx", "nowhere.onnx"):
+        told = [rlx(command, tmp_path / name, code=2).stderr for command in ("check", "run")]
+        assert told[0] == told[1]
+
+
 def test_check_knows_the_device(rlx_json, digits):
     found = rlx_json("check", digits, "--device", "tpu", code=1)
     assert found["device"] is None and found["problems"][0]["kind"] == "DeviceError"
@@ -105,6 +152,13 @@ def test_ops(rlx, rlx_json):
     assert "Fly" in rlx("ops", "Fly", code=2).stderr
 
 
+def test_ops_shows_what_is_known_beside_what_is_not(rlx, rlx_json):
+    done = rlx("ops", "Conv", "Fly", code=2)
+    assert "Conv" in done.stdout and done.stderr == "InputError: no operator Fly is known\n"
+    found = rlx_json("ops", "Conv", "Fly", code=2)
+    assert [row["name"] for row in found["operators"]] == ["Conv"] and found["unknown"] == ["Fly"]
+
+
 def test_doctor(rlx, rlx_json):
     found = rlx_json("doctor")
     assert found["usable"] and found["versions"]["rlx"] == package.__version__
@@ -115,6 +169,17 @@ def test_doctor(rlx, rlx_json):
     assert found["cuda"]["usable"] == any(d.startswith("cuda") for d in package.devices())
     text = rlx("doctor").stdout
     assert "CPU: ready" in text and "CUDA: " in text
+
+
+def test_doctor_says_a_remedy_once(monkeypatch, capsys):
+    remedy = "install NVIDIA's driver"
+    monkeypatch.setattr(package._core, "cuda_probe", lambda: {
+        "libraries": [{"name": "driver", "usable": False, "path": "", "how": "", "version": "",
+                       "reason": "was not found", "remedy": remedy}],
+        "gpus": [], "reason": f"driver: was not found; try: {remedy}", "cuda_major": 12,
+        "cache_folder": ""})
+    assert main(["doctor"]) == 0
+    assert capsys.readouterr().out.count(remedy) == 1
 
 
 def test_doctor_names_the_remedy(monkeypatch, capsys):

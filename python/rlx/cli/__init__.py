@@ -12,12 +12,14 @@ import argparse
 import os
 import sys
 from importlib import import_module
+from traceback import walk_tb
 from types import ModuleType
 
-from rlx.errors import Error, InputError, InternalError
+from rlx.errors import DeviceError, Error, InputError, InternalError
 
 COMMANDS = ("run", "explain", "check", "bench", "profile", "verify", "doctor", "cache", "compile",
             "compile-kernel", "ops")
+RUNNERS = {"rlx.session", "rlx.ahead", "rlx.ir.evaluate"}  # modules that take inputs
 EPILOG = """examples:
   rlx run model.onnx                          random inputs, a summary of the outputs
   rlx run model.onnx --input image=cat.png --top-k 5 --labels labels.txt
@@ -31,7 +33,10 @@ def main(argv: list[str] | None = None) -> int:
     """Runs one command; its exit code."""
     try:
         try:
-            return _run(_parser().parse_args(argv))
+            arguments, unknown = _parser().parse_known_args(argv)
+            if unknown:  # told by the command's parser, with the command's usage
+                arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+            return _run(arguments)
         finally:
             print(end="", flush=True)  # here, where a failure can be told
     except KeyboardInterrupt:
@@ -71,9 +76,17 @@ def _tell(error: Error, arguments: argparse.Namespace) -> None:
         print_json({"error": {"kind": type(error).__name__,
                               **{k: v for k, v in fields.items() if v}}})
     print(f"{type(error).__name__}: {error}", file=sys.stderr)
-    if getattr(arguments, "made", None):
+    if getattr(arguments, "made", None) and _inputs_may_be_why(error):
         print(f"the inputs were random: {arguments.made}; --input, --shape and --dim give others",
               file=sys.stderr)
+
+
+def _inputs_may_be_why(error: Error) -> bool:
+    """Whether it came out of a run, and neither of the device nor of a file."""
+    if isinstance(error, (DeviceError, InternalError)) or isinstance(error.__cause__, OSError):
+        return False
+    return any(frame.f_globals.get("__name__") in RUNNERS
+               for frame, _ in walk_tb(error.__traceback__))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -90,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter)
         module.add_arguments(command)
         command.add_argument("--json", action="store_true", help="print JSON instead of tables")
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, parser=command)
     return parser
 
 

@@ -77,6 +77,14 @@ def positive(text: str) -> int:
     return value
 
 
+def seconds(text: str) -> float:
+    """An argparse type: a length of time."""
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is no length of time")
+    return value
+
+
 def _numbers(text: str) -> list[float]:
     numbers = [float(part) for part in text.split(",")]
     if not all(map(math.isfinite, numbers)):

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_inputs(parser)
     parser.add_argument("--vs", default="", metavar="PEER,...",
                         help="onnxruntime, openvino, torch (through onnx2torch)")
-    parser.add_argument("--seconds", type=float, default=3.0,
+    parser.add_argument("--seconds", type=common.seconds, default=3.0,
                         help="how long to measure (default 3)")
     parser.add_argument("--runs", type=common.positive, metavar="N",
                         help="measure so many runs of each instead")

@@ -19,21 +19,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from rlx.cli import show
+    from rlx.importer.reader import parse
     device, problems = _device(arguments.device)
-    proto = _parse(arguments.model)
+    proto = parse(arguments.model)
     versions, wrong = _versions(proto)
     problems += wrong
     operators = []
     if not wrong:
         operators, wrong = _operators(proto, versions)
         problems += wrong
+    absent: set[str] = set()
     needs: list[str] = []
+    unchecked = None
     if not wrong:
-        needs, wrong = _types(arguments.model)
+        needs, unchecked, wrong = _types(arguments.model, absent)
         problems += wrong
     data = {"runs": not problems, "device": device, "ir_version": proto.ir_version,
             "opsets": {k or "ai.onnx": v for k, v in versions.items()},
-            "operators": operators, "decided_by_inputs": needs, "problems": problems}
+            "operators": operators, "decided_by_inputs": needs, "absent_files": sorted(absent),
+            "unchecked": unchecked, "problems": problems}
     show.print_json(data) if arguments.json else _print(data)
     return 1 if problems else 0
 
@@ -45,22 +49,6 @@ def _device(name: str) -> tuple[str | None, list[dict[str, Any]]]:
         return _core.make_device(name).name, []
     except DeviceError as error:
         return None, [_problem(error)]
-
-
-def _parse(path: str) -> Any:
-    """The ModelProto; external weights stay where they are."""
-    import onnx
-    from google.protobuf.message import DecodeError
-    from rlx.errors import ModelError, ModelNotFoundError
-    try:
-        proto = onnx.load(path, load_external_data=False)
-    except FileNotFoundError as error:
-        raise ModelNotFoundError(f"there is no model at {path!r}") from error
-    except (DecodeError, OSError) as error:
-        raise ModelError(f"cannot read the model: {error}") from error
-    if not proto.HasField("graph"):
-        raise ModelError("this is no ONNX model: it has no graph", got=path)
-    return proto
 
 
 def _versions(proto: Any) -> tuple[dict[str, int], list[dict[str, Any]]]:
@@ -131,22 +119,25 @@ def _end(domain: str, name: str, version: int) -> str:
     return "" if last is None else f": ONNX removed it in opset {last}"
 
 
-def _types(path: str) -> tuple[list[str], list[dict[str, Any]]]:
+def _types(path: str, absent: set[str]) -> tuple[list[str], str | None, list[dict[str, Any]]]:
     """Imports the model: types, shapes and attributes are checked, weights mapped and not read.
 
-    Gives the inputs whose values decide the program, so that the rest is checked when they come.
+    Gives the values that decide the program, so that the rest is checked when they are known, and
+    why nothing is checked. A weight whose file is not there (`absent` gets it) is such a value.
     """
-    from rlx.errors import Error
+    from rlx.errors import Error, ModelNotFoundError
     from rlx.importer.importer import import_model
     from rlx.importer.reader import read
     from rlx.ir.build import Specialise
     try:
-        import_model(read(path))
+        import_model(read(path, absent))
     except Specialise as need:
-        return [f"{need.kind} of {need.value.name or 'a computed value'}"], []
+        return [f"{need.kind} of {need.value.name or 'a computed value'}"], None, []
+    except ModelNotFoundError as error:  # of a tensor that is no initializer of the main graph
+        return [], error.message, []
     except Error as error:
-        return [], [_problem(error)]
-    return [], []
+        return [], None, [_problem(error)]
+    return [], None, []
 
 
 def _problem(error: Any) -> dict[str, Any]:
@@ -162,6 +153,11 @@ def _print(data: dict[str, Any]) -> None:
                ["operator", "domain", ">opset", ">nodes", "status"],
                [list(row.values()) for row in data["operators"]])
     show.line(", ".join(f"{n} {status}" for status, n in counts.items()))
+    for name in data["absent_files"]:
+        show.line(f"{name} is not there: its weights are known by their types and shapes only",
+                  "yellow")
+    if data["unchecked"]:
+        show.line(f"types were not checked: {data['unchecked']}", "yellow")
     for need in data["decided_by_inputs"]:
         show.line(f"the {need} decides the program: the rest is checked when it is known")
     for problem in data["problems"]:

@@ -120,6 +120,8 @@ def _print(report: dict[str, Any]) -> None:
     show.line("CUDA: ready" if cuda["usable"] else f"CUDA: not usable: {cuda['reason']}",
               "bold green" if cuda["usable"] else "yellow")
     for remedy in cuda["remedies"]:
+        if remedy in cuda["reason"]:
+            continue  # was said
         show.line(f"  {remedy}")
     if sys.platform != "linux":
         show.line("rlx is made for Linux", "yellow")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 EXAMPLES = """  rlx ops
@@ -52,9 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
     from rlx.cli import show
     from rlx.errors import InputError
     rows = coverage()
-    unknown = set(arguments.names) - {row["name"] for row in rows}
-    if unknown:
-        raise InputError(f"no operator {', '.join(sorted(unknown))} is known")
+    unknown = sorted(set(arguments.names) - {row["name"] for row in rows})
+    problem = InputError(f"no operator {', '.join(unknown)} is known")
+    if unknown and set(unknown) == set(arguments.names):
+        raise problem
     if arguments.domain is not None:
         rows = [row for row in rows if row["domain"] == (arguments.domain or "ai.onnx")]
     if arguments.names:
@@ -64,13 +66,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.missing:
         rows = [row for row in rows if row["status"] == "missing"]
     if arguments.json:
-        show.print_json({"counts": counts, "operators": rows})
-        return 0
-    show.table("", ["operator", "domain", "status", "versions", "element types"], [
-        (row["name"], row["domain"], row["status"], " ".join(map(str, row["versions"])),
-         " ".join(row["types"])) for row in rows])
-    show.line(", ".join(f"{n} {status}" for status, n in counts.items()))
-    return 0
+        show.print_json({"counts": counts, "operators": rows, "unknown": unknown})
+    else:
+        show.table("", ["operator", "domain", "status", "versions", "element types"], [
+            (row["name"], row["domain"], row["status"], " ".join(map(str, row["versions"])),
+             " ".join(row["types"])) for row in rows])
+        show.line(", ".join(f"{n} {status}" for status, n in counts.items()))
+    if unknown:
+        print(f"InputError: {problem}", file=sys.stderr)
+    return 2 if unknown else 0
 
 
 def _status(since: list[int] | None, newest: Any) -> str:

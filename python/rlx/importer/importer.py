@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import rlx.importer.ops  # noqa: F401  registers the operators
-from rlx.errors import Error, ModelError, UnsupportedError
+from rlx.errors import Error, InputError, ModelError, UnsupportedError
 from rlx.importer.context import ImportBuilder
 from rlx.importer.dims import InputDims
 from rlx.importer.loaded import LoadedGraph, LoadedModel, LoadedNode, Weight
@@ -128,7 +128,9 @@ class _Importer:
         """Lists the growing pairs by position."""
         names = [v.name for v in graph.inputs]
         for given, result, axis in self.facts.states:
-            graph.states.append((names.index(given), graph.output_names.index(result), axis))
+            pair = names.index(given), graph.output_names.index(result), axis
+            _check_state(graph.inputs[pair[0]], graph.outputs[pair[1]], given, result, axis)
+            graph.states.append(pair)
 
     def rank(self, value: Value) -> int:
         if value.name in self.facts.shapes:
@@ -224,3 +226,14 @@ def _unknown(node: LoadedNode, opset: int) -> UnsupportedError:
 
 
 __all__ = ["Facts", "import_model"]
+
+
+def _check_state(held: Value, result: Value, name: str, result_name: str, axis: int) -> None:
+    """InputError where the output cannot continue the input; open dims are compared by runs."""
+    fits = isinstance(result.type, TensorType) and (
+        held.dtype == result.dtype and len(held.shape) == len(result.shape)
+        and all(a == b or k == axis or not (isinstance(a, int) and isinstance(b, int))
+                for k, (a, b) in enumerate(zip(held.shape, result.shape))))
+    if not fits:
+        raise InputError(f"output {result_name!r} cannot continue input {name!r}",
+                         expected=str(held.type), got=str(result.type))

@@ -13,7 +13,7 @@ from typing import Any
 import onnx
 from google.protobuf.message import DecodeError
 
-from rlx.errors import InputError, ModelError, context
+from rlx.errors import InputError, ModelError, ModelNotFoundError, context
 from rlx.importer import opsets
 from rlx.importer.external import ExternalData
 from rlx.importer.functions import FunctionTable
@@ -24,12 +24,13 @@ from rlx.importer.tensors import TensorReader, element_type
 from rlx.importer.wire import Cut, cut_raw_data
 
 
-def read(model: Any) -> LoadedModel:
+def read(model: Any, absent: set[str] | None = None) -> LoadedModel:
     """Read a model from a path, bytes-like object, onnx.ModelProto or binary file object.
 
     A LoadedModel, read before and perhaps changed since, is given back as it is.
     The bytes of a file or buffer must not change while the result is in use. External data is
-    looked for beside a path, or beside a file object that has one.
+    looked for beside a path, or beside a file object that has one. With `absent`, which gets the
+    files that are not there, their initializers become inputs of the same type.
 
     Raises ModelError (malformed), UnsupportedError (newer than rlx), InputError (no model).
     """
@@ -41,9 +42,21 @@ def read(model: Any) -> LoadedModel:
         if proto is None:
             proto, cuts = _parse(source)
         external = ExternalData(path)
+        if absent is not None:
+            proto = _without_files(proto, external, absent)
         loaded = _load(proto, TensorReader(source, cuts, external), path)
         loaded.files = external.files
         return loaded
+
+
+def parse(path: str) -> onnx.ModelProto:
+    """What the file says, unchecked and without its weights. Raises ModelError as `read` does."""
+    source = open_file(path)
+    with context("reading the model", repr(path)):
+        proto = _parse(source)[0]
+        if not proto.HasField("graph"):
+            raise ModelError("the model has no graph")
+        return proto
 
 
 def _open(model: Any) -> tuple[str | None, Source | None, onnx.ModelProto | None]:
@@ -126,6 +139,28 @@ def _load(proto: onnx.ModelProto, tensors: TensorReader, path: str | None) -> Lo
         graph_description=proto.graph.doc_string,
         metadata={entry.key: entry.value for entry in proto.metadata_props},
     )
+
+
+def _without_files(proto: onnx.ModelProto, external: ExternalData, absent: set[str]
+                   ) -> onnx.ModelProto:
+    """The model with inputs in place of the initializers whose file is not there."""
+    found = onnx.ModelProto()
+    found.CopyFrom(proto)
+    declared = {value.name for value in found.graph.input}
+    del found.graph.initializer[:]
+    for tensor in proto.graph.initializer:
+        location = next((e.value for e in tensor.external_data if e.key == "location"), "")
+        try:
+            if tensor.data_location == onnx.TensorProto.EXTERNAL:
+                with context("reading initializer", repr(tensor.name)):
+                    external.open(location)
+            found.graph.initializer.append(tensor)
+        except ModelNotFoundError:
+            absent.add(location)
+            if tensor.name not in declared:
+                found.graph.input.append(onnx.helper.make_tensor_value_info(
+                    tensor.name, tensor.data_type, tensor.dims))
+    return found
 
 
 def _check_type(declared: onnx.TypeProto) -> None:
