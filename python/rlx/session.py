@@ -89,7 +89,7 @@ class Session(live.Live):
         inputs: dict by name, sequence in the model's order, or the one array. Values may be
         NumPy arrays or anything with DLPack, the array interface or the buffer protocol.
         out: arrays of the right shape and dtype to write outputs to, by name.
-        state: keeps growing values between runs, see `state`.
+        state: keeps growing values between runs, see `state`; other outputs are on the host then.
         On a GPU, inputs may lie there; with outputs="device" results stay there, as DeviceArrays.
         Such a run is put on `stream` (a handle or an object with one; else CUDA's default one),
         may still be going on when this returns, and cannot be part of a capture.
@@ -109,6 +109,9 @@ class Session(live.Live):
             return feeds.with_maps(found, self._maps) if self._maps else found
         if state.session is not self:
             raise InputError("the state belongs to another Session")
+        if outputs != "host" or stream is not None:
+            raise InputError("a run with a state gives its other outputs on the host, and takes no "
+                             "stream")
         return state.run(given, out)
 
     def prepare(self, inputs: Any = None) -> None:

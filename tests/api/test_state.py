@@ -57,6 +57,8 @@ def test_wrong_states():
         state = session.state({"past": "total"}, axis=1)
         with pytest.raises(rlx.InputError, match="'x'"):
             session.run({"x": arange(2, 1, 4)}, state=state)
+        with pytest.raises(rlx.InputError, match="with a state"):
+            session.run({"x": arange(2, 1, 3)}, state=state, outputs="device")
         assert session.run({"x": arange(2, 1, 3)}, state=state)["y"] == arange(2, 1, 3).sum()
 
 
