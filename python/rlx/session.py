@@ -70,10 +70,13 @@ class Session(live.Live):
     @property
     def _device(self) -> Any:
         if self._opened is None:  # late: it waits for a GPU that opens beside the import
-            o = self.options
-            self._opened = _core.make_device(o.device, o.tf32, o.log_fallback, o.weights != "")
-            o.check_force(self._opened)
+            self._opened = self._make_device()
+            self.options.check_force(self._opened)
         return self._opened
+
+    def _make_device(self) -> Any:
+        o = self.options
+        return _core.make_device(o.device, o.tf32, o.log_fallback, o.weights != "")
 
     @property
     def device(self) -> str:
