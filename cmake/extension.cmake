@@ -17,6 +17,9 @@ install(TARGETS _core LIBRARY DESTINATION rlx)
 set(package_dir "${PROJECT_SOURCE_DIR}/python/rlx")
 if(RLX_DEV_INPLACE)
   set_target_properties(_core PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${package_dir}")
+  # As pip does: else first results wait for Python's compiler where it keeps no bytecode.
+  add_custom_command(TARGET _core POST_BUILD VERBATIM
+    COMMAND "${Python_EXECUTABLE}" -m compileall -q "${package_dir}")
 endif()
 
 if(RLX_ONEDNN)

@@ -43,7 +43,6 @@ build() {
     -DPython_EXECUTABLE="$($python -c 'import sys; print(sys.executable)')" >"$out/cmake.log" ||
     { tail -20 "$out/cmake.log"; return 1; }
   cmake --build build/gpu --target _core -j "$(nproc)" | tail -3
-  $python -m compileall -q python  # as pip does: else a first result waits for it
 }
 peers() {
   local script=$carry/peers.py
