@@ -44,6 +44,8 @@ class Pair:
         for _ in range(rounds):
             for k, call in enumerate((self.rlx, self.onnxruntime)):
                 time.sleep(PAUSE)
+                for _ in range(calls):  # what a pause costs a core differs between machines
+                    call()
                 begin = time.perf_counter()
                 for _ in range(calls):
                     call()
