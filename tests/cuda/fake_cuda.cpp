@@ -12,6 +12,7 @@
 // A stream FAKE_CUDA_CAPTURED is being captured in global mode by somebody else: threads that have
 // not asked for the relaxed mode may then do little but launch, record and wait, and what they do
 // all the same is logged as "spoils:CALL". What the graph keeps goes with fake_cuda_drop_graph().
+// With FAKE_CUDA_CAPTURE_BLOCKS that stream is none that cuStreamNonBlocking made.
 // Streams given to fake_cuda_destroy_stream() are gone.
 // FAKE_CUDA_VERSION is what cuDriverGetVersion tells, FAKE_CUDA_MEMORY the card's bytes.
 #include <sys/mman.h>
@@ -353,7 +354,8 @@ int cuThreadExchangeStreamCaptureMode(int* mode) {
 }
 int cuStreamIsCapturing(void* s, int* status) {
   *status = captured() && s == captured();
-  return 0;
+  const bool is_default = uintptr_t(s) < 2;
+  return captured() && std::getenv("FAKE_CUDA_CAPTURE_BLOCKS") && is_default ? 906 : 0;
 }
 int cuStreamGetCaptureInfo_v2(void* s, int* status, unsigned long long*, void** graph,
                               const void**, size_t*) {

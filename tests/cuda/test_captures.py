@@ -164,3 +164,16 @@ s.close()
     for line in later:  # one of them records a graph, on the stream of the Session
         assert line.startswith("waits:4096") and line.endswith("records:4096")
         assert "8192" not in line
+
+
+def test_a_capture_that_blocks_the_default_stream_is_named(on_fake_gpu):  # noqa: F811
+    """CuPy's streams do so unless told otherwise; `x` was made on the default stream."""
+    _, calls = on_fake_gpu(BEGIN + """
+os.environ["FAKE_CUDA_CAPTURE_BLOCKS"] = "1"
+capture()
+refused(rlx.InputError, lambda: k(1, 1, y, x, *good[2:], stream=S), "default stream",
+        "non-blocking")
+end()
+k(1, 1, *good).synchronize()
+""")
+    not_spoiled(calls)

@@ -264,7 +264,14 @@ class RealDriver final : public GpuDriver {
   bool is_captured(cuda::Stream stream) override {
     const Current current = enter();
     int status = capture_none;
-    check(cu_.capture_status(as<api::Stream>(stream), &status), "cuStreamIsCapturing");
+    const Result result = cu_.capture_status(as<api::Stream>(stream), &status);
+    if (result == capture_implicit) {  // asked of the default stream, and harmless to the capture
+      Error error(ErrorKind::input, "a stream is being captured that waits for the default stream, "
+                                    "which can then be given no work");
+      error.remedy = "a capture of a non-blocking stream (cupy.cuda.Stream(non_blocking=True))";
+      throw error;
+    }
+    check(result, "cuStreamIsCapturing");
     return status != capture_none;
   }
   void keep_with_capture(cuda::Stream stream, void* what, void (*let_go)(void*)) override {

@@ -77,6 +77,7 @@ constexpr int multiprocessor_count = 16, l2_cache_size = 38, threads_per_multipr
 constexpr int function_max_threads = 0, function_shared_bytes = 1, function_local_bytes = 3,
               function_registers = 4, attribute_max_dynamic_shared = 8;  // of a function
 constexpr Result not_ready = 600;
+constexpr Result capture_implicit = 906;  // a blocking stream is being captured
 constexpr int pointer_memory_type = 2, pointer_is_managed = 8, pointer_ordinal = 9,
               memory_type_device = 2;
 constexpr unsigned stream_non_blocking = 1, event_no_timing = 2;
