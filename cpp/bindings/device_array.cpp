@@ -32,7 +32,7 @@ void drop_capsule(PyObject* capsule) {
 
 // Makes the consumer's stream wait for what makes the contents.
 void order(const DeviceArray& array, const py::object& stream) {
-  const int64_t wanted = stream.is_none() ? int64_t(legacy_stream) : stream.cast<int64_t>();
+  const int64_t wanted = stream.is_none() ? 0 : stream.cast<int64_t>();
   if (wanted < 0) return cuda::MemoryPool::lend(array.memory);  // the consumer takes care
   auto* consumer = reinterpret_cast<void*>(wanted == 0 ? legacy_stream : uintptr_t(wanted));
   cuda::MemoryPool::lend(array.memory, static_cast<cuda::Stream>(consumer));

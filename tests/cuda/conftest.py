@@ -22,28 +22,24 @@ def compile_library(source: Path, target: Path) -> Path:
     return target
 
 
-@pytest.fixture(scope="session")
-def fake_driver(tmp_path_factory) -> Path:
-    """The folder of a libcuda.so.1 whose kernels do nothing."""
-    folder = tmp_path_factory.mktemp("driver")
-    compile_library(HERE / "fake_cuda.cpp", folder / "libcuda.so.1")
+def fake(source: str, library: str) -> Callable:
+    """A fixture: the folder in which a file beside this one is compiled to `library`."""
+    @pytest.fixture(scope="session")
+    def folder(tmp_path_factory) -> Path:
+        made = tmp_path_factory.mktemp(Path(source).stem)
+        compile_library(HERE / source, made / library)
+        return made
+
     return folder
 
 
-@pytest.fixture(scope="session")
-def fake_nvrtc(tmp_path_factory) -> Path:
-    """A folder of packages with an NVRTC that compiles nothing."""
-    folder = tmp_path_factory.mktemp("nvrtc")
-    compile_library(HERE / "fake_nvrtc.cpp", folder / "nvidia/cu13/lib/libnvrtc.so.13")
-    return folder
-
-
-@pytest.fixture(scope="session")
-def fake_blas_lt(tmp_path_factory) -> Path:
-    """A folder of packages with a cuBLASLt that multiplies nothing."""
-    folder = tmp_path_factory.mktemp("blas_lt")
-    compile_library(HERE / "fake_blas_lt.cpp", folder / "nvidia/cu13/lib/libcublasLt.so.13")
-    return folder
+fake_driver = fake("fake_cuda.cpp", "libcuda.so.1")  # whose kernels do nothing
+# Folders of packages, with an NVRTC that compiles nothing, a cuBLASLt that multiplies nothing, and
+# cuDNNs for recurrent layers and for graphs.
+fake_nvrtc = fake("fake_nvrtc.cpp", "nvidia/cu13/lib/libnvrtc.so.13")
+fake_blas_lt = fake("fake_blas_lt.cpp", "nvidia/cu13/lib/libcublasLt.so.13")
+fake_cudnn = fake("fake_cudnn.cpp", "nvidia/cudnn/lib/libcudnn.so.9")
+fake_cudnn_graph = fake("fake_cudnn_graph.cpp", "nvidia/cudnn/lib/libcudnn.so.9")
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.cuda.conftest import compile_library, HERE
 from tests.cuda.test_runs import on_fake_gpu  # noqa: F401  (a fixture)
 
 # Three layers of one form in three sizes, then one with another kernel.
@@ -28,18 +27,11 @@ with rlx.load(h.make_model(graph, opset_imports=[h.make_opsetid("", 20)], ir_ver
 MODE_A, FALLBACK = 3, 2
 
 
-@pytest.fixture(scope="module")
-def fake_cudnn(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("cudnn")
-    compile_library(HERE / "fake_cudnn_graph.cpp", folder / "nvidia/cudnn/lib/libcudnn.so.9")
-    return folder
-
-
 @pytest.fixture
-def asked(on_fake_gpu, fake_cudnn, tmp_path):  # noqa: F811
+def asked(on_fake_gpu, fake_cudnn_graph, tmp_path):  # noqa: F811
     """Runs the layers in a fresh process: how often each question was asked."""
     def run(**env):
-        done, calls = on_fake_gpu(RUN, before=f"sys.path.insert(0, {str(fake_cudnn)!r})\n",
+        done, calls = on_fake_gpu(RUN, before=f"sys.path.insert(0, {str(fake_cudnn_graph)!r})\n",
                                   RLX_CUDA_PTX_CACHE=str(tmp_path / "kernels"), **env)
         assert done.stdout.strip() == str(["cudnn + region"] * 4)
         return {call: count for call, count in calls.items() if call.startswith("asked")}

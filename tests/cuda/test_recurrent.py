@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.cuda.conftest import compile_library, HERE
 from tests.cuda.test_runs import on_fake_gpu  # noqa: F401  (a fixture)
 from tests.recurrent import BY_LIBRARY, NOT_BY_LIBRARY
 
@@ -22,13 +21,6 @@ def check(kind, options, force="", compare=True):
             np.testing.assert_allclose(y, expected[name], **tolerance("rounded", "float32"))
     return row
 """
-
-
-@pytest.fixture(scope="module")
-def fake_cudnn(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("cudnn")
-    compile_library(HERE / "fake_cudnn.cpp", folder / "nvidia/cudnn/lib/libcudnn.so.9")
-    return folder
 
 
 @pytest.fixture

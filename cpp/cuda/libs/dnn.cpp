@@ -86,8 +86,8 @@ std::unique_ptr<DnnPlan> build(const DnnFunctions& f, void* handle, const DnnCon
   if (c.residual) follow(dnn::add, &graph.tensor(residual_id, type, c.y, c.y_strides));
   if (bias) follow(dnn::add, bias);
   if (c.relu) follow(dnn::relu, nullptr);
-  const bool fused = c.bias || c.residual || c.relu;
-  return graph.finish({.strict = c.dtype == DType::float32 && !c.tf32, .compile = !fused});
+  return graph.finish({.strict = c.dtype == DType::float32 && !c.tf32,
+                       .compile = !c.is_fused()});
 }
 
 }  // namespace
@@ -169,8 +169,9 @@ std::shared_ptr<const DnnRun> Dnn::convolution(const DnnConv& conv, std::string&
   std::vector<int64_t> ids = {x_id, w_id, y_id};
   if (conv.bias) ids.push_back(bias_id);
   if (conv.residual) ids.push_back(residual_id);
-  const bool alone = ids.size() == 3 && !conv.relu;
-  const auto make = [&] { return alone ? build(functions_, handle_, conv) : fused(conv); };
+  const auto make = [&] {
+    return conv.is_fused() ? fused(conv) : build(functions_, handle_, conv);
+  };
   return find(conv, ids, make, reason);
 }
 

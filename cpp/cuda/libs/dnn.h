@@ -19,6 +19,7 @@ struct DnnConv {
   std::vector<int64_t> x, w, y;                        // dims
   std::vector<int64_t> x_strides, w_strides, y_strides;
   std::vector<int64_t> pads_begin, pads_end, strides, dilations;
+  bool is_fused() const { return bias || residual || relu; }
   std::vector<int64_t> key() const;
   std::vector<int64_t> form() const;  // what stays when sizes change that engines take as they come
 };
