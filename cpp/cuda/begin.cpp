@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "cuda/api/driver.h"
 #include "cuda/api/loader.h"
 #include "cuda/at_work.h"
 #include "cuda/device.h"
@@ -61,17 +62,21 @@ void join_beginners() {
 
 }  // namespace
 
-// Only the driver: while a library is opened the linker lets nobody else open one, and the caller
-// goes on to import Python's.
+// While a library is opened the linker lets nobody else open one: cuInit and the caller, who goes
+// on to import Python's, come first. The context takes as long as these two.
 void begin_gpu(int ordinal) {
   if (!is_first(ordinal, Part::context)) return;
   begin([ordinal] { open_gpu(ordinal); });
+  begin([] {
+    api::initialise();
+    api::loader().get(api::Lib::nvrtc);
+    api::loader().get(api::Lib::cublas_lt);
+  });
 }
 
 void begin_libraries(int ordinal, bool half, bool dnn) {
   if (is_first(ordinal, Part::compiler)) {
     begin([ordinal] {
-      api::loader().get(api::Lib::nvrtc);
       // With it small regions need not wait for kernels of their own.
       if (std::thread::hardware_concurrency() >= spare_cores) {
         open_gpu(ordinal)->jit->get(interpreter());
@@ -88,6 +93,7 @@ void begin_libraries(int ordinal, bool half, bool dnn) {
   }
   if (dnn && is_first(ordinal, Part::dnn)) {
     begin([ordinal] {
+      if (!api::loader().get(api::Lib::cudnn).usable()) return;
       std::string reason;
       open_gpu(ordinal)->libraries->dnn(reason);
     });

@@ -21,10 +21,11 @@ struct Gpu {
 std::shared_ptr<const Gpu> open_gpu(int ordinal);
 // Takes RLX_CUDA_ARENA_POOL, where it was set anew, over to the pools that there are.
 void bound_pools();
-// Begins to open it on another thread. What fails is told to whoever opens it next.
+// Begins to open it on another thread, and NVRTC and cuBLASLt beside it. What fails is told to
+// whoever opens it next.
 void begin_gpu(int ordinal);
-// Begins to open NVRTC and cuBLASLt there too, side by side, and cuDNN; `half`: for products of
-// half floats.
+// Begins to make the libraries ready for a model's first run, side by side, and cuDNN; `half`: for
+// products of half floats.
 void begin_libraries(int ordinal, bool half, bool dnn);
 // Before the process ends, since its libraries then take themselves down: returns when no thread of
 // ours opens, compiles or copies any more.

@@ -32,22 +32,20 @@ class Weights::Worker {
   Worker(const Worker&) = delete;
 
   void run(const Task& task) {
-    const void* from = task.from;
-    if (task.fill) {
-      if (scratch_bytes_ < task.bytes) {
-        scratch_.reset(new std::byte[task.bytes]);
-        scratch_bytes_ = task.bytes;
-      }
-      task.fill(scratch_.get());
-      from = scratch_.get();
+    auto* to = static_cast<std::byte*>(task.copy->memory.get()) + task.offset;
+    if (task.bytes <= staging_bytes) {
+      send(to, task.bytes, [&](void* staging) { task.fill(staging, task.offset, task.bytes); });
+      return;
     }
+    if (scratch_bytes_ < task.bytes) {
+      scratch_.reset(new std::byte[task.bytes]);
+      scratch_bytes_ = task.bytes;
+    }
+    task.fill(scratch_.get(), task.offset, task.bytes);
     for (size_t done = 0; done < task.bytes; done += staging_bytes) {
       const size_t size = std::min(staging_bytes, task.bytes - done);
-      Buffer& buffer = next(size);
-      std::memcpy(buffer.memory, static_cast<const std::byte*>(from) + done, size);
-      auto* to = static_cast<std::byte*>(task.copy->memory.get()) + done;
-      driver_.copy_in(to, buffer.memory, size, stream_);
-      driver_.record(buffer.free, stream_);
+      send(to + done, size,
+           [&](void* staging) { std::memcpy(staging, scratch_.get() + done, size); });
     }
   }
   void synchronize() { driver_.synchronize(stream_); }
@@ -58,6 +56,14 @@ class Weights::Worker {
     size_t bytes = 0;
     Event free = nullptr;  // when the last copy out of it is done
   };
+
+  template <class Write>
+  void send(void* to, size_t bytes, Write write) {
+    Buffer& buffer = next(bytes);
+    write(buffer.memory);
+    driver_.copy_in(to, buffer.memory, bytes, stream_);
+    driver_.record(buffer.free, stream_);
+  }
 
   Buffer& next(size_t bytes) {
     Buffer& buffer = buffers_[turn_ ^= 1];
@@ -104,15 +110,19 @@ std::shared_ptr<const void> Weights::address(const std::shared_ptr<Copy>& copy) 
 }
 
 std::shared_ptr<const void> Weights::make(const void* user, const Constant& constant, size_t bytes,
-                                          std::function<void(void*)> fill,
+                                          size_t part, const Fill& fill,
                                           std::weak_ptr<Copy>& held) {
   auto copy = std::make_shared<Copy>(Copy{.memory = pool_->get(bytes), .owner = constant.owner,
                                           .users = {user}});
   held = copy;
-  if (bytes && !add({copy, bytes, constant.data, std::move(fill)})) {
+  if (bytes == 0) return address(copy);
+  const size_t piece = std::max(part, staging_bytes / part * part);
+  for (size_t offset = 0; offset < bytes; offset += piece) {
+    if (add({copy, offset, std::min(piece, bytes - offset), fill})) continue;
     copy->failure = std::make_exception_ptr(ending_error("no weight is copied"));
     failed_.push_back(copy);
     any_failed_ = true;
+    break;
   }
   return address(copy);
 }
@@ -129,20 +139,24 @@ std::shared_ptr<const void> Weights::upload(const void* user, const Constant& co
     found->users.insert(user);
     return address(found);
   }
-  return make(user, constant, constant.bytes, nullptr, held);
+  const auto fill = [from = static_cast<const std::byte*>(constant.data)](
+                        void* to, size_t offset, size_t bytes) {
+    std::memcpy(to, from + offset, bytes);
+  };
+  return make(user, constant, constant.bytes, 1, fill, held);
 }
 
 std::shared_ptr<const void> Weights::pack(const void* user, const Constant& constant,
-                                          const std::string& format, size_t bytes,
-                                          std::function<void(void*)> fill) {
+                                          const std::string& format, size_t bytes, size_t part,
+                                          Fill fill) {
   const std::lock_guard lock(mutex_);
   auto& held = held_[key_of(constant, format, bytes)];
   const auto found = usable(held);
-  if (!found) return make(user, constant, bytes, std::move(fill), held);
+  if (!found) return make(user, constant, bytes, part, fill, held);
   found->users.insert(user);
   if (std::exchange(found->stale, false)) {
     const std::unique_ptr<std::byte[]> host(new std::byte[bytes]);
-    fill(host.get());
+    fill(host.get(), 0, bytes);
     copy(found->memory.get(), host.get(), bytes);
   }
   return address(found);
@@ -245,7 +259,8 @@ void Weights::work() {
 void Weights::fail(std::span<const Task> tasks, const std::exception_ptr& failure) {
   const std::lock_guard lock(mutex_);
   for (const Task& task : tasks) {
-    if (!task.copy->failure) task.copy->failure = failure;
+    if (task.copy->failure) continue;  // another piece of it
+    task.copy->failure = failure;
     failed_.push_back(task.copy);
   }
   any_failed_ = true;

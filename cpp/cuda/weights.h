@@ -29,11 +29,13 @@ class Weights {
 
   // `user` is the Session's device: who else holds a copy decides whether it may be overwritten.
   std::shared_ptr<const void> upload(const void* user, const Constant& constant);
-  // Another form of a constant. `fill` writes its `bytes` on the host, on another thread and later:
-  // it must own what it reads. `constant` is kept alive for it.
+  // Writes part of a weight on the host: `bytes` of it from `offset` on, to `to`.
+  using Fill = std::function<void(void* to, size_t offset, size_t bytes)>;
+  // Another form of a constant, of which `fill` writes `bytes`; on other threads, several at once,
+  // and later: it must own what it reads. `constant` is kept alive for it. It is asked for
+  // multiples of `part` bytes.
   std::shared_ptr<const void> pack(const void* user, const Constant& constant,
-                                   const std::string& format, size_t bytes,
-                                   std::function<void(void*)> fill);
+                                   const std::string& format, size_t bytes, size_t part, Fill fill);
   // What pack() made already, or null.
   std::shared_ptr<const void> find(const void* user, const Constant& constant,
                                    const std::string& format, size_t bytes);
@@ -60,11 +62,11 @@ class Weights {
     bool stale = false;                 // to be filled again
     std::exception_ptr failure = nullptr;  // why it does not hold the bytes
   };
+  // A piece of a copy, so that all workers are at a big one.
   struct Task {
     std::shared_ptr<Copy> copy;
-    size_t bytes;
-    const void* from;  // or, where there is one, what fill writes
-    std::function<void(void*)> fill;
+    size_t offset, bytes;
+    Fill fill;
   };
   class Worker;
   using Held = std::map<Key, std::weak_ptr<Copy>>;
@@ -72,7 +74,7 @@ class Weights {
   // waits for ours may hold.
   using Copies = std::vector<std::shared_ptr<Copy>>;
   std::shared_ptr<const void> make(const void* user, const Constant& constant, size_t bytes,
-                                   std::function<void(void*)> fill, std::weak_ptr<Copy>& held);
+                                   size_t part, const Fill& fill, std::weak_ptr<Copy>& held);
   static std::shared_ptr<const void> address(const std::shared_ptr<Copy>& copy);
   // Those of one constant, in every format.
   Held::iterator first_of(const Constant& constant) {

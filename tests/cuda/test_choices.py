@@ -24,6 +24,23 @@ session = rlx.load(model, device="cuda")
 session.run({{"x": np.ones((3, {rows}), np.{dtype})}})
 print([row["rung"] for row in session.explain()])
 """
+# What lies on the "GPU" when it has run.
+KEPT = """
+import ctypes, os
+pieces = set()
+for call in open(os.environ["FAKE_CUDA_LOG"]).read().split():
+    if call.startswith("to:"):
+        pieces.add(tuple(map(int, call.split(":")[1:])))
+wanted = np.arange({rows} * {columns}, dtype=np.float32).reshape({rows}, {columns})
+wanted = (wanted.T if {columns} > 1 else wanted).tobytes()
+held = {{at: ctypes.string_at(at, n) for at, n in pieces}}
+def joined(at):
+    got = b""
+    while len(got) < len(wanted) and at + len(got) in held:
+        got += held[at + len(got)]
+    return got
+print(any(joined(at) == wanted for at in held))
+"""
 
 
 @pytest.fixture
@@ -31,14 +48,14 @@ def asked(python, fake_driver, fake_nvrtc, fake_blas_lt, tmp_path):
     """Runs one product in a fresh process; gives what cuBLASLt was asked, in order."""
     log, driver = tmp_path / "blas_lt", tmp_path / "driver"
 
-    def run(rows=4, columns=8, dtype="float32", fails=False, **env):
+    def run(rows=4, columns=8, dtype="float32", fails=False, after="", **env):
         log.write_text("")
         driver.write_text("")
         paths = {"LD_LIBRARY_PATH": fake_driver, "BLAS_LT_LOG": log, "FAKE_CUDA_LOG": driver,
                  "RLX_CUDA_PTX_CACHE": tmp_path / "kernels"}
         env = {name: str(path) for name, path in paths.items()} | env
-        done = python(RUN.format(rows=rows, columns=columns, dtype=dtype), fake_nvrtc, fake_blas_lt,
-                      fails=fails, **env)
+        code = (RUN + after).format(rows=rows, columns=columns, dtype=dtype)
+        done = python(code, fake_nvrtc, fake_blas_lt, fails=fails, **env)
         run.done, run.calls = done, driver.read_text().split()
         return log.read_text().split()
 
@@ -72,9 +89,17 @@ def test_weights_are_on_the_device_before_anything_runs(asked, tmp_path):
     asked(rows=3072, columns=2048, BLAS_LT_LOG=str(tmp_path / "driver"))
     calls = asked.calls
     pieces = [i for i, call in enumerate(calls) if call == "cuMemcpyHtoDAsync_v2"]
-    assert len(pieces) == 25  # the input is one more
+    assert len(pieces) == 26  # whole columns in each; the input is one more
     assert pieces[-1] < calls.index("run:17")
     assert "cuEventSynchronize" in calls[:pieces[-1]]  # a buffer is filled again when it is free
+
+
+def test_the_product_reads_its_weights_transposed(asked, tmp_path):
+    """Pieces that several threads write; rows of odd length, and a last piece that is smaller."""
+    for rows, columns in ((1027, 700), (700, 1027), (300_001, 3), (5, 1), (4, 8)):
+        asked(rows=rows, columns=columns, after=KEPT, FAKE_CUDA_COPIES="1",
+              BLAS_LT_LOG=str(tmp_path / "driver"))
+        assert asked.done.stdout.splitlines()[-1] == "True", (rows, columns)
 
 
 def test_a_copy_that_fails_is_an_error_of_the_run(asked):
@@ -94,6 +119,28 @@ for _ in range(200):
     time.sleep(0.05)
 assert rlx._core.cuda_statistics()[0]["device"] == "cuda:0"
 """, fake_nvrtc, fake_blas_lt, LD_LIBRARY_PATH=str(fake_driver))
+
+
+def test_libraries_open_beside_the_context(python, fake_driver, fake_nvrtc, fake_blas_lt):
+    """Before the model is read; after cuInit, which opens libraries of its own."""
+    done = python("""
+import time, rlx
+rlx._core.begin_device("cuda")
+for _ in range(200):
+    with open("/proc/self/maps") as maps:
+        if "libcublasLt" in maps.read(): break
+    time.sleep(0.05)
+with open("/proc/self/maps") as maps: text = maps.read()
+print("libnvrtc" in text, "libcublasLt" in text)
+""", fake_nvrtc, fake_blas_lt, LD_LIBRARY_PATH=str(fake_driver))
+    assert done.stdout == "True True\n"
+    refused = python("""
+import time, rlx
+rlx._core.begin_device("cuda")
+time.sleep(0.5)
+with open("/proc/self/maps") as maps: print("libcublasLt" in maps.read())
+""", fake_nvrtc, fake_blas_lt, LD_LIBRARY_PATH=str(fake_driver), FAKE_CUDA_FAIL="cuInit:100")
+    assert refused.stdout == "False\n"
 
 
 def test_without_a_driver_no_library_is_opened(python, fake_nvrtc, fake_blas_lt):

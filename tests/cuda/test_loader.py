@@ -107,6 +107,28 @@ def test_cudnn_of_the_other_major_is_refused(python, fake_driver, make_library):
     assert (row["usable"], row["version"]) == (True, "9.19.0")
 
 
+def test_cudnn_finds_in_the_process_what_it_multiplies_by(python, fake_driver, fake_nvrtc,
+                                                         fake_blas_lt, make_library, tmp_path):
+    """Whoever opens cuDNN, the others come first, ours and not those that it would look for."""
+    looks = """
+#include <cstdlib>
+#include <fstream>
+#include <string>
+__attribute__((constructor)) void begin() {
+  std::ifstream maps("/proc/self/maps");
+  const std::string text(std::istreambuf_iterator<char>(maps), {});
+  std::ofstream log(std::getenv("SEEN"));
+  for (const char* name : {"libnvrtc", "libcublasLt"}) log << (text.find(name) != text.npos);
+}
+"""
+    cudnn, seen = wheel(make_library, looks, "cudnn", "libcudnn.so.9"), tmp_path / "seen"
+    python("""
+import rlx
+rlx._core.begin_libraries("cuda", half=False, dnn=True)
+""", fake_nvrtc, fake_blas_lt, cudnn, LD_LIBRARY_PATH=str(fake_driver), SEEN=str(seen))
+    assert seen.read_text() == "11"
+
+
 def test_a_library_without_a_function_is_named_with_its_file(python, fake_driver, make_library):
     nvrtc = wheel(make_library, NVRTC % (13, 0), "cu13", "libnvrtc.so.13")
     code = "import rlx; rlx._core.make_device('cuda')"

@@ -142,9 +142,9 @@ for session in (s, other):
     try:
         session.run({"x": x})
     except rlx.Error as error:
-        print(type(error).__name__, error.remedy is not None)
+        print(type(error).__name__, error.remedy is not None, "ILLEGAL_ADDRESS" in str(error))
 """, FAKE_CUDA_FAIL="cuLaunchKernelEx:700:3")
-    assert done.stdout.split() == ["DeviceError", "True", "StaleHandleError", "True"]
+    assert done.stdout.split() == ["DeviceError", "True", "True", "StaleHandleError", "True", "True"]
 
 
 def test_a_full_gpu_is_a_memory_error(on_fake_gpu):

@@ -98,6 +98,34 @@ def test_all_growth_together_is_bounded(monkeypatch):
     assert counts(graph) == {"MatMul": 3, "Region": 1}
 
 
+def test_what_layers_have_in_common_is_computed_once(monkeypatch):
+    """Exporters write a mask out for each layer."""
+    module, computed = sys.modules["rlx.passes.fold"], []
+    plain = module.reference
+    monkeypatch.setattr(module, "reference",
+                        lambda prim, *rest: computed.append(prim) or plain(prim, *rest))
+    nodes, last = [], "x"
+    for i in range(4):
+        nodes += [node("Reshape", "w s", f"r{i}"), node("Exp", f"r{i}", f"e{i}"),
+                  node("MatMul", f"{last} e{i}", f"m{i}")]
+        last = f"m{i}"
+    model = model_of(nodes, {"x": ["n", 200]}, [last],
+                     {"w": weights(100, 400), "s": np.array([200, 200])}, dtype=np.float64)
+    graph = check(model, {"x": weights(3, 200) / 1e3}, ["fold"])
+    assert counts(graph) == {"MatMul": 4}
+    assert len(computed) == 1
+
+
+def test_zeros_of_two_signs_are_two_constants():
+    nodes = [node("Mul", "w zero", "a"), node("Mul", "w minus", "b"), node("Div", "one a", "c"),
+             node("Div", "one b", "d"), node("Max", "x c", "e"), node("Min", "e d", "y")]
+    model = model_of(nodes, {"x": [300, 100]}, ["y"],
+                     {"w": np.abs(weights(300, 100)), "zero": np.array(0.0),
+                      "minus": np.array(-0.0), "one": np.array(1.0)}, dtype=np.float64)
+    (y,) = [check(model, {"x": weights(300, 100)}, ["fold"])]
+    assert counts(y) == {"Region": 2}
+
+
 def test_random_numbers_are_drawn_on_each_run():
     model = model_of([node("RandomNormal", "", "r", shape=[4]), node("Add", "x r", "y")],
                      {"x": [4]}, ["y"])

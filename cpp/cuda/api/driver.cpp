@@ -15,12 +15,6 @@
 namespace rlx::cuda::api {
 namespace {
 
-void initialise() {
-  if (!claim_cuda()) throw forked_error();
-  static const Result result = driver_table().init(0);
-  check_start(result, "cuInit");
-}
-
 int attribute(DeviceId device, int which) {
   int value = 0;
   check_start(driver_table().device_attribute(&value, which, device), "cuDeviceGetAttribute");
@@ -53,9 +47,9 @@ class RealDriver final : public GpuDriver {
 
   const DeviceInfo& info() const override { return info_; }
   // Everything made here is gone: nothing must reach the driver any more.
-  void forget(const char* why) {
-    lost_why_ = why;
-    lost_ = true;
+  void forget(std::string why) {
+    const std::lock_guard lock(lost_mutex_);
+    lost_why_ = std::move(why), lost_ = true;
   }
   DeviceId device() const { return device_; }
   int generation() const override { return generation_; }
@@ -319,13 +313,14 @@ class RealDriver final : public GpuDriver {
     if (result == 0) return;
     Error error = failure(result, call);
     if (is_sticky(result)) {
-      forget("the GPU's context was lost in an earlier error");
+      if (!lost_) forget("an earlier error lost the GPU's context: " + std::string(error.what()));
       error.remedy = "the GPU's context is lost: rlx.reset, or a new process";
     }
     throw error;
   }
   Error lost() const {
-    Error error(ErrorKind::stale_handle, lost_why_.load());
+    const std::lock_guard lock(lost_mutex_);
+    Error error(ErrorKind::stale_handle, lost_why_);
     error.remedy = "load the model again after rlx.reset, or in a new process";
     return error;
   }
@@ -339,7 +334,8 @@ class RealDriver final : public GpuDriver {
   AllocationProperties properties_{};
   const uint64_t born_ = fork_generation();
   std::atomic<bool> lost_{false};
-  std::atomic<const char*> lost_why_{""};
+  mutable std::mutex lost_mutex_;
+  std::string lost_why_;
 };
 
 void RealDriver::launch_with(cuda::Function function, const LaunchShape& shape,
@@ -371,6 +367,12 @@ void reset_driver(int ordinal) {
   ++resets[ordinal];
   driver->forget("the GPU was reset");
   check_start(driver_table().reset(driver->device()), "cuDevicePrimaryCtxReset");
+}
+
+void initialise() {
+  if (!claim_cuda()) throw forked_error();
+  static const Result result = driver_table().init(0);
+  check_start(result, "cuInit");
 }
 
 std::shared_ptr<GpuDriver> open_driver(int ordinal) {

@@ -215,6 +215,8 @@ const Found& Loader::open(Lib lib) {
     found_[i] = open_driver();
   } else {
     const int major = cuda_major();
+    // cuDNN compiles by NVRTC and multiplies by cuBLASLt, which it finds in the process.
+    if (lib == Lib::cudnn) open(Lib::nvrtc), open(Lib::cublas_lt);
     if (opened_[i]) return found_[i];
     found_[i] = search(lib, major);
   }
@@ -243,7 +245,6 @@ int Loader::driver_version() {
 
 std::vector<Found> Loader::all() {
   std::vector<Found> found;
-  // cuDNN compiles through NVRTC and multiplies through cuBLASLt: those come first.
   for (size_t i = 0; i < lib_count; ++i) found.push_back(get(Lib(i)));
   return found;
 }

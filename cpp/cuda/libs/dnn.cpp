@@ -93,12 +93,7 @@ std::unique_ptr<DnnPlan> build(const DnnFunctions& f, void* handle, const DnnCon
 }  // namespace
 
 Dnn::Dnn(std::shared_ptr<Driver> driver)
-    : driver_(std::move(driver)), functions_([] {
-        // cuDNN compiles by NVRTC and multiplies by cuBLASLt, which it finds in the process.
-        api::loader().get(api::Lib::nvrtc);
-        api::loader().get(api::Lib::cublas_lt);
-        return api::loader().get(api::Lib::cudnn);
-      }()),
+    : driver_(std::move(driver)), functions_(api::loader().get(api::Lib::cudnn)),
       version_(api::loader().get(api::Lib::cudnn).version) {
   const Current current = driver_->make_current();
   if (const int status = functions_.create(&handle_)) {

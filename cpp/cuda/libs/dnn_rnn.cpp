@@ -127,11 +127,7 @@ void DnnRnnLayer::describe(void* handle) {
 }
 
 DnnRnn::DnnRnn(std::shared_ptr<Driver> driver)
-    : driver_(std::move(driver)), functions_([] {
-        // cuDNN multiplies by cuBLASLt, which it finds in the process.
-        api::loader().get(api::Lib::cublas_lt);
-        return api::loader().get(api::Lib::cudnn);
-      }()) {
+    : driver_(std::move(driver)), functions_(api::loader().get(api::Lib::cudnn)) {
   const Current current = driver_->make_current();
   if (const int status = functions_.create(&handle_)) {
     throw Error(ErrorKind::device, "cudnnCreate failed: status " + std::to_string(status));

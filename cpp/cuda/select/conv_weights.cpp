@@ -73,7 +73,8 @@ std::shared_ptr<const void> pack_conv_weights(const Conv& prim, const SelectRequ
   if (last && prim.transposed) format += " transposed " + std::to_string(prim.groups);
   // A device without a copy of its own reads the host's.
   if (!tools.weights) return request.packs.get(*w.constant, format, bytes, fill);
-  return tools.weights->pack(tools.user, *w.constant, format, bytes, fill);
+  return tools.weights->pack(tools.user, *w.constant, format, bytes, bytes,
+                             [fill](void* to, size_t, size_t) { fill(to); });
 }
 
 }  // namespace rlx::cuda

@@ -9,6 +9,7 @@
 #include "cuda/select/fallback.h"
 #include "cuda/select/parts.h"
 #include "cuda/select/product_choice.h"
+#include "cuda/transpose.h"
 #include "plan/compose.h"
 #include "plan/epilogue.h"
 #include "plan/product.h"
@@ -253,21 +254,11 @@ class MatMulSelect {
 
   std::shared_ptr<const void> transposed(int64_t rows, int64_t cols) const {
     const Constant& constant = *b().constant;
-    const auto* from = static_cast<const std::byte*>(constant.data);
-    const auto fill = [=](void* to) {
-      constexpr int64_t tile = 32;  // both sides stay in L1
-      for (int64_t r0 = 0; r0 < rows; r0 += tile) {
-        for (int64_t c0 = 0; c0 < cols; c0 += tile) {
-          for (int64_t r = r0; r < std::min(r0 + tile, rows); ++r) {
-            for (int64_t c = c0; c < std::min(c0 + tile, cols); ++c) {
-              std::memcpy(static_cast<std::byte*>(to) + (c * rows + r) * 4,
-                          from + (r * cols + c) * 4, 4);
-            }
-          }
-        }
-      }
+    const size_t row = size_t(rows) * 4;
+    const auto fill = [=, from = constant.data](void* to, size_t offset, size_t bytes) {
+      transpose_columns(from, rows, cols, int64_t(offset / row), int64_t(bytes / row), to);
     };
-    return tools_.weights->pack(tools_.user, constant, "transposed", constant.bytes, fill);
+    return tools_.weights->pack(tools_.user, constant, "transposed", constant.bytes, row, fill);
   }
 
   LtProblem problem(const TensorDesc& result, const LtChain& chain) const {

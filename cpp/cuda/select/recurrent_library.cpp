@@ -162,9 +162,10 @@ class Library {
     // Filled now: the layer and the library are not another thread's to use.
     const std::shared_ptr<std::byte[]> host(new std::byte[bytes]);
     library.pack(layer, data(of_w), data(of_r), data(of_b), host.get());
-    return tools_.weights->pack(tools_.user, w, format, bytes, [host, bytes](void* to) {
-      std::memcpy(to, host.get(), bytes);
-    });
+    const auto fill = [host](void* to, size_t offset, size_t count) {
+      std::memcpy(to, host.get() + offset, count);
+    };
+    return tools_.weights->pack(tools_.user, w, format, bytes, 1, fill);
   }
 
   // cuDNN's [steps, batch, directions, hidden] as ONNX's y, whose directions come second.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from rlx.ir.graph import STAGES, Alias, Graph, Node, Value
 from rlx.ir.prims import Random
 from rlx.ir.types import DType
@@ -10,6 +12,14 @@ from rlx.passes.match import symbol_values
 from rlx.passes.regions import merged_origin
 
 COMPARED = 1 << 16  # constants up to this many bytes are compared by their bytes
+
+
+def sameness(array: np.ndarray) -> tuple:
+    """Equal for arrays of numbers that hold the same while both live; large ones by their place."""
+    if array.nbytes <= COMPARED:
+        return array.dtype, array.shape, array.tobytes()
+    place = array.__array_interface__["data"][0]
+    return array.dtype, array.shape, array.strides, place
 
 
 def dedupe(graph: Graph) -> Graph:
@@ -47,15 +57,9 @@ class _Deduper:
 
     def constant(self, v: Value) -> Value:
         """The first constant with these elements."""
-        array = v.const
         if v.dtype is DType.STRING:
             return v
-        if array.nbytes <= COMPARED:
-            key = (v.dtype, array.shape, array.tobytes())
-        else:
-            place = array.__array_interface__["data"][0]
-            key = (v.dtype, array.shape, array.strides, place)
-        return self.constants.setdefault(key, v)
+        return self.constants.setdefault((v.dtype, *sameness(v.const)), v)
 
     def replace(self, node: Node) -> bool:
         """Whether the node is not needed: an earlier one gives the same."""

@@ -11,6 +11,7 @@ from rlx.ir.graph import STAGES, Alias, Graph, Node, Value
 from rlx.ir.prims import Region
 from rlx.ir.types import TensorType
 from rlx.passes.children import for_each_graph
+from rlx.passes.dedupe import sameness
 from rlx.passes.match import symbol_values
 from rlx.passes.regions import is_identity
 
@@ -35,6 +36,7 @@ class Folder:
         self.sources: dict[int, dict[int, int]] = {}  # value id -> {source id: bytes}
         self.symbolic = symbol_values(graph, ("element",))  # their numbers need a node
         self.arrays: dict[int, np.ndarray | None] = {}
+        self.computed: dict[tuple, list[tuple]] = {}  # see once(): text, results
         self.grown = 0  # bytes that folded values have more than their sources
 
     def find(self) -> None:
@@ -114,14 +116,27 @@ class Folder:
         return self.arrays[v.id]
 
     def compute(self, node: Node, inputs: list) -> None:
-        if isinstance(node.prim, Alias):
-            results = [inputs[0].reshape(node.outputs[0].type.static_shape())]
-        else:
-            types = [None if o is None else o.type for o in node.outputs]
-            results = reference(node.prim, inputs, types) or [None] * len(types)
-        for o, array in zip(node.outputs, results):
+        for o, array in zip(node.outputs, self.once(node, inputs)):
             if o is not None:
                 self.arrays[o.id] = array
+
+    def once(self, node: Node, inputs: list) -> list:
+        """A node's results: those of an equal one of the same arrays, as each layer has for its
+        mask, where there was one. All arrays live as long as this."""
+        types = [None if o is None else o.type for o in node.outputs]
+        same = [x if x is None else id(x) if x.dtype == object else sameness(x) for x in inputs]
+        key = (node.prim, *same, *types)
+        known = self.computed.setdefault(key, [])
+        text = repr(node.prim)  # equal numbers may differ as constants (1, True; 0.0, -0.0)
+        for theirs, results in known:
+            if theirs == text:
+                return results
+        if isinstance(node.prim, Alias):
+            results = [inputs[0].reshape(types[0].static_shape())]
+        else:
+            results = reference(node.prim, inputs, types) or [None] * len(types)
+        known.append((text, results))
+        return results
 
 
 def _decided(node: Node) -> Node:

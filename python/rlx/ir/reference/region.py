@@ -55,6 +55,10 @@ def read(x: np.ndarray, access: Access, shape: tuple[int, ...], value_of) -> np.
     if not access:
         return x
     rank = len(shape)
+    if 0 not in shape and all(m.div == 1 and m.mod == 0 and m.axis >= 0 for m in access):
+        axes = [m.axis for m in access]
+        if list(x.shape) == [shape[a] for a in axes] and axes == sorted(set(axes)):
+            return x.reshape([shape[a] if a in axes else 1 for a in range(rank)])  # no copy
     index = []
     for k, m in enumerate(access):
         if m.axis < 0 or x.shape[k] == 1:
