@@ -65,8 +65,55 @@ _core.begin_device = lambda device: print([m for m in sys.modules if m.startswit
 try:
     rlx.load("missing.onnx", device="cpu")
 except rlx.ModelError:
-    print("onnx" in sys.modules)
+    print("rlx.importer.reader" in sys.modules)
 """).stdout == "[]\nTrue\n"
+
+
+MODEL = """
+import sys, numpy as np, rlx
+def written(path):
+    import onnx
+    from onnx import helper as h
+    value = lambda name: h.make_tensor_value_info(name, 1, [3])
+    model = h.make_model(h.make_graph([h.make_node("Neg", ["x"], ["y"])], "g", [value("x")],
+                                      [value("y")]), ir_version=9)
+    onnx.save(model, path)
+    return model
+"""
+
+
+def test_a_run_takes_onnx_messages_without_the_package(fresh_python, tmp_path):
+    """Whose import takes longer than all else; whoever imports it later has the same classes."""
+    path = str(tmp_path / "m.onnx")
+    assert fresh_python(MODEL + f"""
+import subprocess
+subprocess.run([sys.executable, "-c", {MODEL!r} + "written({path!r})"], check=True)
+print(rlx.run({path!r}, {{"x": np.ones(3, np.float32)}}), "onnx" in sys.modules)
+from rlx.importer.protos import ModelProto
+import onnx
+print(ModelProto is onnx.ModelProto is onnx.onnx_ml_pb2.ModelProto, ModelProto.__module__)
+print(rlx.run(onnx.load({path!r}), {{"x": np.ones(3, np.float32)}}))
+""").stdout == """{'y': array([-1., -1., -1.], dtype=float32)} False
+True onnx.onnx_ml_pb2
+{'y': array([-1., -1., -1.], dtype=float32)}
+"""
+
+
+@pytest.mark.parametrize("first", [
+    "import onnx",
+    "from google.protobuf.internal import api_implementation as a; a.Type = lambda: 'cpp'",
+    "import importlib.util; importlib.util.find_spec = lambda name: None"])
+def test_the_package_itself_serves_where_it_must(fresh_python, tmp_path, first):
+    """It is there already, protobuf would make classes anew, or its files lie elsewhere."""
+    path = str(tmp_path / "m.onnx")
+    assert fresh_python(MODEL + f"""
+{first}
+from rlx.importer import protos
+print("onnx" in sys.modules)
+print(rlx.run(written({path!r}), {{"x": np.ones(3, np.float32)}})["y"][0])
+import onnx
+print(protos.ModelProto is onnx.ModelProto)
+""").stdout == "True\n-1.0\nTrue\n"
 
 
 @pytest.mark.bench

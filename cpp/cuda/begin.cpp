@@ -93,9 +93,11 @@ void begin_libraries(int ordinal, bool half, bool dnn) {
   }
   if (dnn && is_first(ordinal, Part::dnn)) {
     begin([ordinal] {
-      if (!api::loader().get(api::Lib::cudnn).usable()) return;
+      api::loader().get(api::Lib::cudnn);
       std::string reason;
-      open_gpu(ordinal)->libraries->dnn(reason);
+      const auto gpu = open_gpu(ordinal);
+      gpu->libraries->blas_lt(reason);  // first: side by side each waits for the other
+      gpu->libraries->dnn(reason);
     });
   }
 }

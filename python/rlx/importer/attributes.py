@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
 
 from rlx.errors import ModelError
 from rlx.importer.loaded import LONG_LIST, AttributeRef
+from rlx.importer.protos import AttributeProto
 from rlx.importer.tensors import decode_text
 
 if TYPE_CHECKING:
     from rlx.importer.graphs import GraphLoader
 
-_A = onnx.AttributeProto
-_ReadAs = Callable[["GraphLoader", onnx.AttributeProto], Any]
+_A = AttributeProto
+_ReadAs = Callable[["GraphLoader", AttributeProto], Any]
 
 _READ: dict[int, _ReadAs] = {
     _A.FLOAT: lambda loader, a: a.f,
@@ -44,7 +44,7 @@ _FIELD_TYPES = {
 }
 
 
-def read_attribute(loader: GraphLoader, attribute: onnx.AttributeProto) -> Any:
+def read_attribute(loader: GraphLoader, attribute: AttributeProto) -> Any:
     """The value of an attribute (LoadedNode says which Python types occur)."""
     if attribute.ref_attr_name:
         if not loader.in_function:
@@ -70,6 +70,6 @@ def _texts(values: Sequence[bytes]) -> list[str]:
     return [known.get(v) or known.setdefault(v, decode_text(v)) for v in values]
 
 
-def _type_by_content(attribute: onnx.AttributeProto) -> int:
+def _type_by_content(attribute: AttributeProto) -> int:
     filled = {field.name for field, _ in attribute.ListFields()}
     return next((t for name, t in _FIELD_TYPES.items() if name in filled), 0)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 
-import onnx
-
 from rlx.errors import ModelError
+from rlx.importer.protos import TensorProto
 from rlx.importer.source import Source, open_file
 
 
@@ -25,7 +24,7 @@ class ExternalData:
             real_model = os.path.realpath(model_path)
             self.folders = [os.path.realpath(self.base), os.path.dirname(real_model)]
 
-    def find(self, tensor: onnx.TensorProto, nbytes: int) -> tuple[Source, int]:
+    def find(self, tensor: TensorProto, nbytes: int) -> tuple[Source, int]:
         """The file and offset of a tensor's `nbytes` bytes."""
         entries = {entry.key: entry.value for entry in tensor.external_data}
         location = entries.get("location", "")

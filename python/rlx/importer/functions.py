@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import onnx
-
 from rlx.errors import ModelError, UnsupportedError, context
 from rlx.importer import opsets
 from rlx.importer.attributes import read_attribute
 from rlx.importer.graphs import GraphLoader
 from rlx.importer.instance import Instance
 from rlx.importer.loaded import FunctionBody, LoadedGraph, LoadedNode
+from rlx.importer.protos import FunctionProto, NodeProto, TypeProto
 from rlx.importer.schema_bodies import SchemaBody, schema_body
 
 # More nodes than any real model has; functions that call functions can multiply beyond any bound.
@@ -47,9 +46,9 @@ class Template:
 class FunctionTable:
     """The functions of one model, and through it those of the ONNX standard."""
 
-    def __init__(self, protos: Iterable[onnx.FunctionProto], loader: GraphLoader) -> None:
+    def __init__(self, protos: Iterable[FunctionProto], loader: GraphLoader) -> None:
         self.loader = loader
-        self.protos: dict[Key, onnx.FunctionProto] = {}
+        self.protos: dict[Key, FunctionProto] = {}
         self.templates: dict[Key, Template] = {}
         for proto in protos:
             key = (opsets.domain_name(proto.domain), proto.name, proto.overload)
@@ -68,7 +67,7 @@ class FunctionTable:
         self,
         node: LoadedNode,
         imports: dict[str, int],
-        input_types: Sequence[onnx.TypeProto | None] = (),
+        input_types: Sequence[TypeProto | None] = (),
     ) -> FunctionBody | None:
         """The node's replacement, or None if its operator is no function.
 
@@ -170,7 +169,7 @@ class FunctionTable:
         )
 
 
-def _key(node: LoadedNode | onnx.NodeProto) -> Key:
+def _key(node: LoadedNode | NodeProto) -> Key:
     return opsets.domain_name(node.domain), node.op_type, node.overload
 
 
@@ -178,7 +177,7 @@ def _shown(key: Key) -> str:
     return f"{key[0] or 'ai.onnx'}.{key[1]}" + (f":{key[2]}" if key[2] else "")
 
 
-def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+def _all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
     stack = list(nodes)
     while stack:
         node = stack.pop()

@@ -6,12 +6,11 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import onnx
-
 from rlx.errors import ModelError, UnsupportedError, context
 from rlx.importer import opsets
 from rlx.importer.attributes import read_attribute
 from rlx.importer.loaded import LoadedGraph, LoadedNode, Weight
+from rlx.importer.protos import GraphProto, NodeProto
 from rlx.importer.tensors import TensorReader
 from rlx.importer.toposort import Cycle, topological_order
 
@@ -36,13 +35,13 @@ class GraphLoader:
         self.names, self.in_function = names, in_function
         self.depth = 0
 
-    def main(self, proto: onnx.GraphProto) -> LoadedGraph:
+    def main(self, proto: GraphProto) -> LoadedGraph:
         """A graph that nothing surrounds."""
         graph = self.graph(proto)
         self.refuse_undefined(graph.captures)
         return graph
 
-    def graph(self, proto: onnx.GraphProto) -> LoadedGraph:
+    def graph(self, proto: GraphProto) -> LoadedGraph:
         """A graph whose `captures` are the names that it leaves to the surrounding ones."""
         if self.depth > _MAX_NESTING:
             raise UnsupportedError(f"subgraphs are nested more than {_MAX_NESTING} deep")
@@ -52,7 +51,7 @@ class GraphLoader:
         finally:
             self.depth -= 1
 
-    def _graph(self, proto: onnx.GraphProto) -> LoadedGraph:
+    def _graph(self, proto: GraphProto) -> LoadedGraph:
         initializers = self._initializers(proto)
         listed = {info.name: info.type for info in proto.input}
         _check_names([info.name for info in proto.input], "graph input")
@@ -75,14 +74,14 @@ class GraphLoader:
             hints={info.name: info.type for info in proto.value_info},
         )
 
-    def _initializers(self, proto: onnx.GraphProto) -> dict[str, Weight]:
+    def _initializers(self, proto: GraphProto) -> dict[str, Weight]:
         weights = [self.tensors.weight(t, "initializer") for t in proto.initializer]
         weights += [self.tensors.sparse(t, "initializer") for t in proto.sparse_initializer]
         _check_names([weight.name for weight in weights], "initializer")
         return {weight.name: weight for weight in weights}
 
     def nodes(
-        self, protos: Iterable[onnx.NodeProto], given: Iterable[str], outputs: Sequence[str]
+        self, protos: Iterable[NodeProto], given: Iterable[str], outputs: Sequence[str]
     ) -> tuple[list[LoadedNode], dict[str, str]]:
         """Nodes in topological order, and the names read that neither `given` nor a node defines,
         each with the label of a reader. `outputs` are read too."""
@@ -123,7 +122,7 @@ class GraphLoader:
                 producer[name] = i
         return producer
 
-    def node(self, proto: onnx.NodeProto) -> LoadedNode:
+    def node(self, proto: NodeProto) -> LoadedNode:
         """A node with its attributes read."""
         node = LoadedNode(
             proto.op_type, opsets.domain_name(proto.domain), proto.name,
@@ -143,7 +142,7 @@ class GraphLoader:
                 self._attributes(proto, node.attributes)
         return node
 
-    def _attributes(self, proto: onnx.NodeProto, values: dict[str, Any]) -> None:
+    def _attributes(self, proto: NodeProto, values: dict[str, Any]) -> None:
         for attribute in proto.attribute:
             name = attribute.name
             if not isinstance(name, str) or not name or name in values:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
 
+from rlx.importer.protos import TypeProto
 from rlx.importer.source import Source, unchanged
 from rlx.ir.packing import bits_of, unpack
 from rlx.ir.types import DType
@@ -77,7 +77,7 @@ class AttributeRef:
 
 @dataclass(slots=True, eq=False)
 class LoadedNode:
-    """A node. `attributes` are int, float, str, Weight, LoadedGraph, onnx.TypeProto or lists of
+    """A node. `attributes` are int, float, str, Weight, LoadedGraph, TypeProto or lists of
     these, sparse tensors made dense; more than LONG_LIST numbers are a NumPy array (int64 or
     float32); in an unexpanded function body also AttributeRef.
 
@@ -124,13 +124,13 @@ class LoadedGraph:
 
     name: str
     nodes: list[LoadedNode]
-    inputs: dict[str, onnx.TypeProto]
+    inputs: dict[str, TypeProto]
     outputs: list[str]
-    output_types: dict[str, onnx.TypeProto]
+    output_types: dict[str, TypeProto]
     initializers: dict[str, Weight]
     defaults: frozenset[str]
     captures: dict[str, str] = field(default_factory=dict)
-    hints: dict[str, onnx.TypeProto] = field(default_factory=dict)
+    hints: dict[str, TypeProto] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import onnx
-
 from rlx.errors import ModelError, UnsupportedError
+from rlx.importer.protos import ModelProto, OperatorSetIdProto
 
 NEWEST_IR = 14
 # The operator sets of the ONNX standard; other domains have no versions that rlx must tell apart.
@@ -22,7 +21,7 @@ def domain_name(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
 
 
-def model_opsets(model: onnx.ModelProto) -> dict[str, int]:
+def model_opsets(model: ModelProto) -> dict[str, int]:
     """Domain -> version that a model imports, checked, together with its IR version."""
     ir_version = model.ir_version
     if ir_version < 1:
@@ -41,7 +40,7 @@ def model_opsets(model: onnx.ModelProto) -> dict[str, int]:
     return read_imports(model.opset_import)
 
 
-def read_imports(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
+def read_imports(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
     """Domain -> version of a list of imports, checked."""
     versions: dict[str, int] = {}
     for entry in imports:

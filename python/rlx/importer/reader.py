@@ -10,7 +10,6 @@ import io
 import os
 from typing import Any
 
-import onnx
 from google.protobuf.message import DecodeError
 
 from rlx.errors import InputError, ModelError, ModelNotFoundError, context
@@ -19,6 +18,7 @@ from rlx.importer.external import ExternalData
 from rlx.importer.functions import FunctionTable
 from rlx.importer.graphs import GraphLoader
 from rlx.importer.loaded import LoadedModel
+from rlx.importer.protos import ModelProto, TensorProto, TypeProto
 from rlx.importer.source import Source, map_file, open_file
 from rlx.importer.tensors import TensorReader, element_type
 from rlx.importer.wire import Cut, cut_raw_data
@@ -49,7 +49,7 @@ def read(model: Any, absent: set[str] | None = None) -> LoadedModel:
         return loaded
 
 
-def parse(path: str) -> onnx.ModelProto:
+def parse(path: str) -> ModelProto:
     """What the file says, unchecked and without its weights. Raises ModelError as `read` does."""
     source = open_file(path)
     with context("reading the model", repr(path)):
@@ -59,9 +59,9 @@ def parse(path: str) -> onnx.ModelProto:
         return proto
 
 
-def _open(model: Any) -> tuple[str | None, Source | None, onnx.ModelProto | None]:
+def _open(model: Any) -> tuple[str | None, Source | None, ModelProto | None]:
     """The model's path if it has one, and its bytes or itself."""
-    if isinstance(model, onnx.ModelProto):
+    if isinstance(model, ModelProto):
         return None, None, model
     if isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
@@ -97,13 +97,13 @@ def _read_file(file: Any) -> Source:
     return Source(data)
 
 
-def _parse(source: Source) -> tuple[onnx.ModelProto, dict[bytes, Cut]]:
+def _parse(source: Source) -> tuple[ModelProto, dict[bytes, Cut]]:
     if source.nbytes == 0:
         raise ModelError("the model is empty")
     if bytes(source.buffer[:24]) == b"version https://git-lfs.":
         raise ModelError("this is a Git LFS pointer, not the model", remedy="run git lfs pull")
     data, cuts = cut_raw_data(source.buffer)
-    proto = onnx.ModelProto()
+    proto = ModelProto()
     try:
         proto.ParseFromString(data)
     except DecodeError as error:
@@ -114,7 +114,7 @@ def _parse(source: Source) -> tuple[onnx.ModelProto, dict[bytes, Cut]]:
     return proto, cuts
 
 
-def _load(proto: onnx.ModelProto, tensors: TensorReader, path: str | None) -> LoadedModel:
+def _load(proto: ModelProto, tensors: TensorReader, path: str | None) -> LoadedModel:
     imports = opsets.model_opsets(proto)
     if not proto.HasField("graph"):
         raise ModelError("the model has no graph")
@@ -141,29 +141,30 @@ def _load(proto: onnx.ModelProto, tensors: TensorReader, path: str | None) -> Lo
     )
 
 
-def _without_files(proto: onnx.ModelProto, external: ExternalData, absent: set[str]
-                   ) -> onnx.ModelProto:
+def _without_files(proto: ModelProto, external: ExternalData, absent: set[str]
+                   ) -> ModelProto:
     """The model with inputs in place of the initializers whose file is not there."""
-    found = onnx.ModelProto()
+    found = ModelProto()
     found.CopyFrom(proto)
     declared = {value.name for value in found.graph.input}
     del found.graph.initializer[:]
     for tensor in proto.graph.initializer:
         location = next((e.value for e in tensor.external_data if e.key == "location"), "")
         try:
-            if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            if tensor.data_location == TensorProto.EXTERNAL:
                 with context("reading initializer", repr(tensor.name)):
                     external.open(location)
             found.graph.initializer.append(tensor)
         except ModelNotFoundError:
             absent.add(location)
             if tensor.name not in declared:
-                found.graph.input.append(onnx.helper.make_tensor_value_info(
+                from onnx import helper
+                found.graph.input.append(helper.make_tensor_value_info(
                     tensor.name, tensor.data_type, tensor.dims))
     return found
 
 
-def _check_type(declared: onnx.TypeProto) -> None:
+def _check_type(declared: TypeProto) -> None:
     """Refuse an input whose type is missing or has an element type that is none."""
     kind = declared.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):

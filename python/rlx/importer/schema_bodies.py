@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-
-import onnx
-from onnx import defs
+from typing import TYPE_CHECKING
 
 from rlx.errors import UnsupportedError
 from rlx.importer.instance import Instance
 from rlx.importer.loaded import LoadedGraph, LoadedNode
+from rlx.importer.protos import AttributeProto, FunctionProto, TypeProto
 from rlx.importer.tensors import TensorReader
-from rlx.importer.writing import write_node
 
+if TYPE_CHECKING:
+    from onnx import defs
 
 
 @dataclass(slots=True)
@@ -21,8 +21,8 @@ class SchemaBody:
     """The function that defines a node, the defaults of its attributes, and the names in it that
     mean values around the node (captured by the node's own graphs)."""
 
-    proto: onnx.FunctionProto
-    defaults: dict[str, onnx.AttributeProto]
+    proto: FunctionProto
+    defaults: dict[str, AttributeProto]
     outer: dict[str, str] = field(default_factory=dict)
 
 
@@ -30,10 +30,11 @@ def schema_body(
     tensors: TensorReader,
     node: LoadedNode,
     imports: dict[str, int],
-    input_types: Sequence[onnx.TypeProto | None],
+    input_types: Sequence[TypeProto | None],
     taken: Collection[str],
 ) -> SchemaBody | None:
     """A node's function, or None if the standard defines the node's operator by words only."""
+    from onnx import defs, helper  # most models need none, and no other part of the package
     version = imports.get(node.domain, 0)
     if not defs.has(node.op_type, max_inclusive_version=version, domain=node.domain):
         return None
@@ -48,9 +49,9 @@ def schema_body(
         body = _build(schema, chosen, tensors, node, input_types)
     else:
         return None
-    proto = onnx.FunctionProto.FromString(body)
+    proto = FunctionProto.FromString(body)
     if not proto.opset_import:
-        proto.opset_import.append(onnx.helper.make_opsetid(node.domain, chosen))
+        proto.opset_import.append(helper.make_opsetid(node.domain, chosen))
     defaults = {
         name: attribute.default_value
         for name, attribute in schema.attributes.items()
@@ -70,7 +71,7 @@ def _build(
     version: int,
     tensors: TensorReader,
     node: LoadedNode,
-    input_types: Sequence[onnx.TypeProto | None],
+    input_types: Sequence[TypeProto | None],
 ) -> bytes:
     present = [t for name, t in zip(node.input, input_types) if name]
     if len(input_types) < len(node.input) or any(t is None for t in present):
@@ -78,7 +79,8 @@ def _build(
             "the body depends on the types of the inputs, which are unknown",
             node=node.label, op=node.op_type,
         )
-    types = [(t or onnx.TypeProto()).SerializeToString() for t in input_types]
+    types = [(t or TypeProto()).SerializeToString() for t in input_types]
+    from rlx.importer.writing import write_node  # which needs onnx
     data = write_node(tensors, node).SerializeToString()
     body = schema.get_context_dependent_function_with_opset_version(version, data, types)
     if not body:

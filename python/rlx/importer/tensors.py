@@ -7,11 +7,11 @@ import os
 from collections.abc import Sequence
 
 import numpy as np
-import onnx
 
 from rlx.errors import MemoryLimitError, ModelError, UnsupportedError, context
 from rlx.importer.external import ExternalData
 from rlx.importer.loaded import Weight
+from rlx.importer.protos import SparseTensorProto, TensorProto
 from rlx.importer.source import Source
 from rlx.importer.wire import Cut
 from rlx.ir.packing import bits_of, pack, packed_nbytes
@@ -52,15 +52,15 @@ class TensorReader:
         self.source, self.cuts, self.external = source, cuts, external
         self.lent: dict[bytes, Weight] = {}
 
-    def lend(self, weight: Weight) -> onnx.TensorProto:
+    def lend(self, weight: Weight) -> TensorProto:
         """A stand-in without data, from which this reader's `weight` makes the Weight again."""
         token = os.urandom(24)
         self.lent[token] = weight
-        return onnx.TensorProto(
+        return TensorProto(
             name=weight.name, dims=weight.dims, data_type=weight.dtype, raw_data=token
         )
 
-    def weight(self, tensor: onnx.TensorProto, what: str = "tensor") -> Weight:
+    def weight(self, tensor: TensorProto, what: str = "tensor") -> Weight:
         """The tensor, checked. `what` says in errors what it is: an initializer, an attribute..."""
         if self.lent and tensor.raw_data in self.lent:
             return self.lent[tensor.raw_data]
@@ -71,10 +71,10 @@ class TensorReader:
                 raise UnsupportedError("the tensor is one segment of a larger one")
             return self._read(tensor, dtype, dims)
 
-    def _read(self, tensor: onnx.TensorProto, dtype: DType, dims: tuple[int, ...]) -> Weight:
+    def _read(self, tensor: TensorProto, dtype: DType, dims: tuple[int, ...]) -> Weight:
         count = math.prod(dims)
         nbytes = packed_nbytes(count, dtype)
-        external = tensor.data_location == onnx.TensorProto.EXTERNAL
+        external = tensor.data_location == TensorProto.EXTERNAL
         if external or tensor.HasField("raw_data"):
             if dtype is DType.STRING:
                 raise ModelError("strings stand in string_data, not in raw or external bytes")
@@ -86,11 +86,11 @@ class TensorReader:
             return Weight(tensor.name, dtype, dims, data, source.key(offset, nbytes), mapped)
         return Weight(tensor.name, dtype, dims, _typed(tensor, dtype, dims, count))
 
-    def _external(self, tensor: onnx.TensorProto, nbytes: int) -> tuple[Source, int, int, bool]:
+    def _external(self, tensor: TensorProto, nbytes: int) -> tuple[Source, int, int, bool]:
         source, offset = self.external.find(tensor, nbytes)
         return source, offset, nbytes, True
 
-    def _raw(self, tensor: onnx.TensorProto) -> tuple[Source, int, int, bool]:
+    def _raw(self, tensor: TensorProto) -> tuple[Source, int, int, bool]:
         filled = [name for name in _ENTRIES if len(getattr(tensor, name))]
         if filled:
             raise ModelError(f"the tensor has both raw_data and {filled[0]}")
@@ -100,7 +100,7 @@ class TensorReader:
             return Source(raw), 0, len(raw), False
         return self.source, cut.offset, cut.nbytes, self.source.identity is not None
 
-    def sparse(self, tensor: onnx.SparseTensorProto, what: str = "tensor") -> Weight:
+    def sparse(self, tensor: SparseTensorProto, what: str = "tensor") -> Weight:
         """A sparse tensor made dense: zeros (or empty strings) but at its indices."""
         values = self.weight(tensor.values, f"values of sparse {what}")
         indices = self.weight(tensor.indices, f"indices of sparse {what}")
@@ -151,8 +151,8 @@ def element_type(number: int) -> DType:
     dtype = _DTYPES.get(number)
     if dtype is not None:
         return dtype
-    if number in onnx.TensorProto.DataType.values() and number != onnx.TensorProto.UNDEFINED:
-        name = onnx.TensorProto.DataType.Name(number)
+    if number in TensorProto.DataType.values() and number != TensorProto.UNDEFINED:
+        name = TensorProto.DataType.Name(number)
         raise UnsupportedError(f"rlx does not have the element type {name}")
     raise ModelError(f"there is no element type {number}")
 
@@ -171,7 +171,7 @@ def _dims(given: Sequence[int], dtype: DType) -> tuple[int, ...]:
     return dims
 
 
-def _typed(tensor: onnx.TensorProto, dtype: DType, dims: tuple, count: int) -> np.ndarray:
+def _typed(tensor: TensorProto, dtype: DType, dims: tuple, count: int) -> np.ndarray:
     """The bytes of a tensor kept in one of the typed fields."""
     name, entry = _FIELDS[dtype]
     for other in _ENTRIES:

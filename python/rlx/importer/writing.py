@@ -8,15 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
+from onnx import helper
 
 from rlx.importer.loaded import LoadedGraph, LoadedNode, Weight
+from rlx.importer.protos import AttributeProto, GraphProto, NodeProto, ValueInfoProto
 from rlx.importer.tensors import TensorReader
 
 
-def write_node(tensors: TensorReader, node: LoadedNode) -> onnx.NodeProto:
+def write_node(tensors: TensorReader, node: LoadedNode) -> NodeProto:
     """A NodeProto that GraphLoader reads back as a node of the same meaning."""
-    return onnx.NodeProto(
+    return NodeProto(
         op_type=node.op_type,
         domain=node.domain,
         name=node.name,
@@ -27,31 +28,31 @@ def write_node(tensors: TensorReader, node: LoadedNode) -> onnx.NodeProto:
     )
 
 
-def _graph(tensors: TensorReader, graph: LoadedGraph) -> onnx.GraphProto:
+def _graph(tensors: TensorReader, graph: LoadedGraph) -> GraphProto:
     # onnx's builders copy a graph's nodes into their own graphs and lose its initializers, so
     # these become Constant nodes.
     constants = [
-        onnx.helper.make_node("Constant", [], [name], value=tensors.lend(weight))
+        helper.make_node("Constant", [], [name], value=tensors.lend(weight))
         for name, weight in graph.initializers.items()
         if name not in graph.defaults
     ]
-    return onnx.GraphProto(
+    return GraphProto(
         name=graph.name or "graph",
-        input=[onnx.ValueInfoProto(name=n, type=t) for n, t in graph.inputs.items()],
-        output=[onnx.ValueInfoProto(name=n, type=graph.output_types[n]) for n in graph.outputs],
+        input=[ValueInfoProto(name=n, type=t) for n, t in graph.inputs.items()],
+        output=[ValueInfoProto(name=n, type=graph.output_types[n]) for n in graph.outputs],
         node=constants + [write_node(tensors, node) for node in graph.nodes],
     )
 
 
-def _attribute(tensors: TensorReader, name: str, value: Any) -> onnx.AttributeProto:
+def _attribute(tensors: TensorReader, name: str, value: Any) -> AttributeProto:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     items = value if isinstance(value, list) else [value]
     if not items:
         # An empty list reads back as an empty list whatever its type.
-        return onnx.AttributeProto(name=name, type=onnx.AttributeProto.INTS)
+        return AttributeProto(name=name, type=AttributeProto.INTS)
     if isinstance(items[0], Weight):
         items = [tensors.lend(item) for item in items]
     elif isinstance(items[0], LoadedGraph):
         items = [_graph(tensors, item) for item in items]
-    return onnx.helper.make_attribute(name, items if isinstance(value, list) else items[0])
+    return helper.make_attribute(name, items if isinstance(value, list) else items[0])

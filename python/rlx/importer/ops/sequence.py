@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from onnx import TypeProto
-
 from rlx.errors import ModelError, UnsupportedError
+from rlx.importer.protos import TypeProto
 from rlx.importer.registry import op
 from rlx.importer.types import type_of
 from rlx.ir.build import (
