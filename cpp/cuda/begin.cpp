@@ -34,7 +34,8 @@ bool is_first(int ordinal, Part part) {
   return ordinal < 16 && !begun[size_t(part)][ordinal].exchange(true);
 }
 
-// Without a driver there is nothing to open for.
+// Without a driver there is nothing to open for. While a library is opened the linker lets nobody
+// else open one: cuInit comes first, which opens the driver's own.
 template <class Work>
 void begin(Work work) {
   auto& beginners = of_process<Beginners>();
@@ -42,7 +43,9 @@ void begin(Work work) {
   if (beginners.ended) return;
   beginners.threads.emplace_back([work] {
     try {
-      if (api::loader().get(api::Lib::driver).usable()) work();
+      if (!api::loader().get(api::Lib::driver).usable()) return;
+      api::initialise();
+      work();
     } catch (const std::exception&) {
       // Kept by who opens it, and said when it is asked for.
     }
@@ -62,13 +65,11 @@ void join_beginners() {
 
 }  // namespace
 
-// While a library is opened the linker lets nobody else open one: cuInit and the caller, who goes
-// on to import Python's, come first. The context takes as long as these two.
+// The context takes as long as the libraries beside it.
 void begin_gpu(int ordinal) {
   if (!is_first(ordinal, Part::context)) return;
   begin([ordinal] { open_gpu(ordinal); });
   begin([] {
-    api::initialise();
     api::loader().get(api::Lib::nvrtc);
     api::loader().get(api::Lib::cublas_lt);
   });
