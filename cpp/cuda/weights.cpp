@@ -110,19 +110,23 @@ std::shared_ptr<const void> Weights::address(const std::shared_ptr<Copy>& copy) 
 }
 
 std::shared_ptr<const void> Weights::make(const void* user, const Constant& constant, size_t bytes,
-                                          size_t part, const Fill& fill,
+                                          size_t unit, const Fill& fill,
                                           std::weak_ptr<Copy>& held) {
   auto copy = std::make_shared<Copy>(Copy{.memory = pool_->get(bytes), .owner = constant.owner,
                                           .users = {user}});
   held = copy;
   if (bytes == 0) return address(copy);
-  const size_t piece = std::max(part, staging_bytes / part * part);
-  for (size_t offset = 0; offset < bytes; offset += piece) {
-    if (add({copy, offset, std::min(piece, bytes - offset), fill})) continue;
-    copy->failure = std::make_exception_ptr(ending_error("no weight is copied"));
+  try {
+    std::list<Task> pieces;
+    const size_t piece = std::max(unit, staging_bytes / unit * unit);
+    for (size_t offset = 0; offset < bytes; offset += piece) {
+      pieces.push_back({copy, offset, std::min(piece, bytes - offset), fill});
+    }
+    add(std::move(pieces));
+  } catch (const std::exception&) {
+    copy->failure = std::current_exception();
     failed_.push_back(copy);
     any_failed_ = true;
-    break;
   }
   return address(copy);
 }
@@ -147,12 +151,12 @@ std::shared_ptr<const void> Weights::upload(const void* user, const Constant& co
 }
 
 std::shared_ptr<const void> Weights::pack(const void* user, const Constant& constant,
-                                          const std::string& format, size_t bytes, size_t part,
+                                          const std::string& format, size_t bytes, size_t unit,
                                           Fill fill) {
   const std::lock_guard lock(mutex_);
   auto& held = held_[key_of(constant, format, bytes)];
   const auto found = usable(held);
-  if (!found) return make(user, constant, bytes, part, fill, held);
+  if (!found) return make(user, constant, bytes, unit, fill, held);
   found->users.insert(user);
   if (std::exchange(found->stale, false)) {
     const std::unique_ptr<std::byte[]> host(new std::byte[bytes]);
@@ -201,18 +205,28 @@ void Weights::replace(const Constant& constant, const Constant& now) {
   }
 }
 
-bool Weights::add(Task task) {
+void Weights::add(std::list<Task> tasks) {
   const std::lock_guard lock(tasks_mutex_);
-  const bool more = workers_ < most_;
-  if (more ? !at_work().begin() : at_work().ended()) return false;
-  ++pending_;
-  tasks_.push_back(std::move(task));
-  if (!more) return true;
+  for (size_t i = 0; i < tasks.size() && workers_ < most_ && start_worker(); ++i) {
+  }
+  if (at_work().ended()) throw ending_error("no weight is copied");
+  if (!workers_) throw Error(ErrorKind::device, "no thread that copies weights can be started");
+  pending_ += tasks.size();
+  tasks_.splice(tasks_.end(), tasks);
+}
+
+bool Weights::start_worker() {
+  if (!at_work().begin()) return false;
+  try {
+    std::thread([this] {
+      work();
+      at_work().end();  // the Weights may be gone
+    }).detach();
+  } catch (const std::system_error&) {
+    at_work().end();
+    return false;
+  }
   ++workers_;
-  std::thread([this] {
-    work();
-    at_work().end();  // the Weights may be gone
-  }).detach();
   return true;
 }
 

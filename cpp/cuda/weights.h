@@ -7,9 +7,9 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <functional>
+#include <list>
 #include <map>
 #include <mutex>
 #include <set>
@@ -27,15 +27,16 @@ class Weights {
   Weights(std::shared_ptr<Driver> driver, std::shared_ptr<MemoryPool> pool);
   ~Weights();
 
-  // `user` is the Session's device: who else holds a copy decides whether it may be overwritten.
-  std::shared_ptr<const void> upload(const void* user, const Constant& constant);
   // Writes part of a weight on the host: `bytes` of it from `offset` on, to `to`.
   using Fill = std::function<void(void* to, size_t offset, size_t bytes)>;
-  // Another form of a constant, of which `fill` writes `bytes`; on other threads, several at once,
-  // and later: it must own what it reads. `constant` is kept alive for it. It is asked for
-  // multiples of `part` bytes.
+
+  // `user` is the Session's device: who else holds a copy decides whether it may be overwritten.
+  std::shared_ptr<const void> upload(const void* user, const Constant& constant);
+  // Another form of a constant, of `bytes`. `fill` is called on other threads, several at once, and
+  // later: it must own what it reads, for which `constant` is kept alive. Each call's offset is a
+  // multiple of `unit` bytes, and so is its size but for the last.
   std::shared_ptr<const void> pack(const void* user, const Constant& constant,
-                                   const std::string& format, size_t bytes, size_t part, Fill fill);
+                                   const std::string& format, size_t bytes, size_t unit, Fill fill);
   // What pack() made already, or null.
   std::shared_ptr<const void> find(const void* user, const Constant& constant,
                                    const std::string& format, size_t bytes);
@@ -62,7 +63,7 @@ class Weights {
     bool stale = false;                 // to be filled again
     std::exception_ptr failure = nullptr;  // why it does not hold the bytes
   };
-  // A piece of a copy, so that all workers are at a big one.
+  // A piece of a copy: all workers are at a big one whose form can be filled in pieces.
   struct Task {
     std::shared_ptr<Copy> copy;
     size_t offset, bytes;
@@ -74,7 +75,7 @@ class Weights {
   // waits for ours may hold.
   using Copies = std::vector<std::shared_ptr<Copy>>;
   std::shared_ptr<const void> make(const void* user, const Constant& constant, size_t bytes,
-                                   size_t part, const Fill& fill, std::weak_ptr<Copy>& held);
+                                   size_t unit, const Fill& fill, std::weak_ptr<Copy>& held);
   static std::shared_ptr<const void> address(const std::shared_ptr<Copy>& copy);
   // Those of one constant, in every format.
   Held::iterator first_of(const Constant& constant) {
@@ -82,8 +83,9 @@ class Weights {
   }
   // Null where there is none, or one that failed.
   static std::shared_ptr<Copy> usable(const std::weak_ptr<Copy>& held);
-  // False when the process is ending.
-  bool add(Task task);
+  // All of them or, where no thread can copy them, an exception.
+  void add(std::list<Task> tasks);
+  bool start_worker();
   void work();
   void fail(std::span<const Task> tasks, const std::exception_ptr& failure);
   void finish(size_t tasks);
@@ -99,7 +101,7 @@ class Weights {
   std::atomic<bool> any_failed_{false};
   std::mutex tasks_mutex_;
   std::condition_variable settled_;
-  std::deque<Task> tasks_;
+  std::list<Task> tasks_;
   const uint64_t born_ = fork_generation();  // a forked child has none of the workers
   unsigned workers_ = 0;
   std::atomic<size_t> pending_{0};

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-import mmap  # noqa: F401  (the importer's: once a GPU's libraries open, the linker is busy)
-import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np

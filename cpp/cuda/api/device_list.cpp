@@ -1,16 +1,28 @@
-// Lists the GPUs that the driver shows.
+// Starts the driver and lists the GPUs that it shows.
 #include "cuda/api/driver.h"
+#include "cuda/api/driver_errors.h"
 #include "cuda/api/driver_table.h"
 #include "cuda/api/forked.h"
 #include "cuda/api/loader.h"
 
 namespace rlx::cuda::api {
 
+void initialise_driver() {
+  if (!claim_cuda()) throw forked_error();
+  static const Result result = driver_table().init(0);
+  check_start(result, "cuInit");
+}
+
 std::vector<DeviceSummary> list_devices() {
-  if (!loader().get(Lib::driver).usable() || !claim_cuda()) return {};
+  if (!loader().get(Lib::driver).usable()) return {};
+  try {
+    initialise_driver();
+  } catch (const Error&) {
+    return {};
+  }
   const DriverTable& cu = driver_table();
   int count = 0;
-  if (cu.init(0) != 0 || cu.device_count(&count) != 0) return {};
+  if (cu.device_count(&count) != 0) return {};
   std::vector<DeviceSummary> devices;
   for (int i = 0; i < count; ++i) {
     DeviceId device = 0;

@@ -49,7 +49,7 @@ class RealDriver final : public GpuDriver {
   // Everything made here is gone: nothing must reach the driver any more.
   void forget(std::string why) {
     const std::lock_guard lock(lost_mutex_);
-    lost_why_ = std::move(why), lost_ = true;
+    if (!lost_.exchange(true)) lost_why_ = std::move(why);  // what came first tells most
   }
   DeviceId device() const { return device_; }
   int generation() const override { return generation_; }
@@ -313,7 +313,7 @@ class RealDriver final : public GpuDriver {
     if (result == 0) return;
     Error error = failure(result, call);
     if (is_sticky(result)) {
-      if (!lost_) forget("an earlier error lost the GPU's context: " + std::string(error.what()));
+      forget("an earlier error lost the GPU's context: " + std::string(error.what()));
       error.remedy = "the GPU's context is lost: rlx.reset, or a new process";
     }
     throw error;
@@ -369,12 +369,6 @@ void reset_driver(int ordinal) {
   check_start(driver_table().reset(driver->device()), "cuDevicePrimaryCtxReset");
 }
 
-void initialise() {
-  if (!claim_cuda()) throw forked_error();
-  static const Result result = driver_table().init(0);
-  check_start(result, "cuInit");
-}
-
 std::shared_ptr<GpuDriver> open_driver(int ordinal) {
   auto& [mutex, opened, resets] = drivers();
   const std::lock_guard lock(mutex);
@@ -386,7 +380,7 @@ std::shared_ptr<GpuDriver> open_driver(int ordinal) {
     error.remedy = library.remedy;
     throw error;
   }
-  initialise();
+  initialise_driver();
   int count = 0;
   check_start(driver_table().device_count(&count), "cuDeviceGetCount");
   if (ordinal < 0 || ordinal >= count) {

@@ -14,8 +14,9 @@ struct DeviceSummary {
   size_t memory_bytes;
 };
 
-// cuInit, once in a process. Throws Error(device) where the driver refuses, also in a forked child.
-void initialise();
+// cuInit, once in a process, where there is a driver. Throws Error(device) if it refuses, and in a
+// forked child.
+void initialise_driver();
 
 // The GPUs that the driver shows; none without a usable driver.
 std::vector<DeviceSummary> list_devices();

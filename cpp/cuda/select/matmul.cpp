@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/transpose.h"
 #include "cuda/libs/blas_lt.h"
 #include "cuda/libs/libraries.h"
 #include "cuda/select/fallback.h"
 #include "cuda/select/parts.h"
 #include "cuda/select/product_choice.h"
-#include "cuda/transpose.h"
 #include "plan/compose.h"
 #include "plan/epilogue.h"
 #include "plan/product.h"
@@ -254,11 +254,13 @@ class MatMulSelect {
 
   std::shared_ptr<const void> transposed(int64_t rows, int64_t cols) const {
     const Constant& constant = *b().constant;
+    constexpr size_t line = 16;  // columns: tasks share no cache lines
     const size_t row = size_t(rows) * 4;
     const auto fill = [=, from = constant.data](void* to, size_t offset, size_t bytes) {
       transpose_columns(from, rows, cols, int64_t(offset / row), int64_t(bytes / row), to);
     };
-    return tools_.weights->pack(tools_.user, constant, "transposed", constant.bytes, row, fill);
+    return tools_.weights->pack(tools_.user, constant, "transposed", constant.bytes, line * row,
+                                 fill);
   }
 
   LtProblem problem(const TensorDesc& result, const LtChain& chain) const {

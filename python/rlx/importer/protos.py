@@ -35,12 +35,11 @@ __all__ = [
 def _messages() -> ModuleType:
     """The generated module of onnx, or onnx where that would make classes of its own."""
     from google.protobuf.internal import api_implementation
-    found = importlib.util.find_spec("onnx")
-    folder, *_ = (found and found.submodule_search_locations) or [""]
-    path = os.path.join(folder, "onnx_ml_pb2.py")
-    # The other implementations keep one class for each message, whoever asks for it.
-    apart = api_implementation.Type() == "cpp"
-    if "onnx" in sys.modules or apart or not os.path.exists(path):
+    found = None if "onnx" in sys.modules else importlib.util.find_spec("onnx")
+    folders = found.submodule_search_locations if found else None
+    path = os.path.join(folders[0], "onnx_ml_pb2.py") if folders else ""
+    # "cpp", which protobuf had up to 3, would make the classes anew for the package.
+    if not os.path.exists(path) or api_implementation.Type() == "cpp":
         import onnx
         return onnx
     # Not as onnx.onnx_ml_pb2: the package would then come to lack that attribute.

@@ -1,15 +1,16 @@
 // The transposition, tile by tile.
-#include "cuda/transpose.h"
+#include "core/transpose.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 
-namespace rlx::cuda {
+namespace rlx {
 namespace {
 
 // A row of a tile is a cache line. Rows of weights often lie a multiple of 4 KiB apart, where a
-// cache keeps a dozen: each line of either matrix is touched once, the exchange is between copies.
+// cache keeps a dozen lines: each of either matrix is touched once, and the exchange is between
+// copies. In and out of memory that is twice as fast as 4 x 4 blocks in place.
 constexpr int tile = 16;
 constexpr size_t item = 4;
 using Quad = uint32_t __attribute__((vector_size(16)));
@@ -25,14 +26,14 @@ void exchange(const uint32_t (&in)[tile][tile], uint32_t (&out)[tile][tile]) {
     for (int c = 0; c < tile; c += 4) {
       const Quad q0 = load(&in[r][c]), q1 = load(&in[r + 1][c]);
       const Quad q2 = load(&in[r + 2][c]), q3 = load(&in[r + 3][c]);
-      const Quad low01 = __builtin_shuffle(q0, q1, Quad{0, 4, 1, 5});
-      const Quad high01 = __builtin_shuffle(q0, q1, Quad{2, 6, 3, 7});
-      const Quad low23 = __builtin_shuffle(q2, q3, Quad{0, 4, 1, 5});
-      const Quad high23 = __builtin_shuffle(q2, q3, Quad{2, 6, 3, 7});
-      const Quad columns[] = {__builtin_shuffle(low01, low23, Quad{0, 1, 4, 5}),
-                              __builtin_shuffle(low01, low23, Quad{2, 3, 6, 7}),
-                              __builtin_shuffle(high01, high23, Quad{0, 1, 4, 5}),
-                              __builtin_shuffle(high01, high23, Quad{2, 3, 6, 7})};
+      const Quad low01 = __builtin_shufflevector(q0, q1, 0, 4, 1, 5);
+      const Quad high01 = __builtin_shufflevector(q0, q1, 2, 6, 3, 7);
+      const Quad low23 = __builtin_shufflevector(q2, q3, 0, 4, 1, 5);
+      const Quad high23 = __builtin_shufflevector(q2, q3, 2, 6, 3, 7);
+      const Quad columns[] = {__builtin_shufflevector(low01, low23, 0, 1, 4, 5),
+                              __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
+                              __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
+                              __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
       for (int k = 0; k < 4; ++k) std::memcpy(&out[c + k][r], &columns[k], sizeof(Quad));
     }
   }
@@ -53,7 +54,7 @@ void transpose_columns(const void* from, int64_t rows, int64_t cols, int64_t fir
         for (int64_t r = 0; r < height; ++r) {
           const auto* at = source + size_t((r0 + r) * cols + c0) * item;
           // The next tile of these columns: too far away for the hardware to foresee.
-          __builtin_prefetch(at + size_t(tile * cols) * item);
+          if (r0 + r + tile < rows) __builtin_prefetch(at + size_t(tile * cols) * item);
           std::memcpy(in[r], at, bytes);
         }
       };
@@ -69,4 +70,4 @@ void transpose_columns(const void* from, int64_t rows, int64_t cols, int64_t fir
   }
 }
 
-}  // namespace rlx::cuda
+}  // namespace rlx

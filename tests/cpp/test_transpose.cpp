@@ -1,8 +1,8 @@
-// Weights transposed on the host, in pieces: each element by its index.
+// Columns as rows, in pieces: each element by its index.
 #include <cstring>
 #include <vector>
 
-#include "cuda/transpose.h"
+#include "core/transpose.h"
 #include "tests/cpp/check.h"
 
 namespace rlx::test {
@@ -14,7 +14,7 @@ void check_piece(int64_t rows, int64_t cols, int64_t first, int64_t count) {
   std::vector<std::byte> odd(from.size() * 4 + 1);  // a file's weights lie anywhere
   std::memcpy(odd.data() + 1, from.data(), from.size() * 4);
   std::vector<uint32_t> to(size_t(rows * count) + 1, 7);
-  cuda::transpose_columns(odd.data() + 1, rows, cols, first, count, to.data());
+  transpose_columns(odd.data() + 1, rows, cols, first, count, to.data());
   for (int64_t c = 0; c < count; ++c) {
     for (int64_t r = 0; r < rows; ++r) {
       check_equal(to[size_t(c * rows + r)], from[size_t(r * cols + first + c)]);
