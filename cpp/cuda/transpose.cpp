@@ -25,14 +25,14 @@ void exchange(const uint32_t (&in)[tile][tile], uint32_t (&out)[tile][tile]) {
     for (int c = 0; c < tile; c += 4) {
       const Quad q0 = load(&in[r][c]), q1 = load(&in[r + 1][c]);
       const Quad q2 = load(&in[r + 2][c]), q3 = load(&in[r + 3][c]);
-      const Quad low01 = __builtin_shuffle(q0, q1, Quad{0, 4, 1, 5});
-      const Quad high01 = __builtin_shuffle(q0, q1, Quad{2, 6, 3, 7});
-      const Quad low23 = __builtin_shuffle(q2, q3, Quad{0, 4, 1, 5});
-      const Quad high23 = __builtin_shuffle(q2, q3, Quad{2, 6, 3, 7});
-      const Quad columns[] = {__builtin_shuffle(low01, low23, Quad{0, 1, 4, 5}),
-                              __builtin_shuffle(low01, low23, Quad{2, 3, 6, 7}),
-                              __builtin_shuffle(high01, high23, Quad{0, 1, 4, 5}),
-                              __builtin_shuffle(high01, high23, Quad{2, 3, 6, 7})};
+      const Quad low01 = __builtin_shufflevector(q0, q1, 0, 4, 1, 5);
+      const Quad high01 = __builtin_shufflevector(q0, q1, 2, 6, 3, 7);
+      const Quad low23 = __builtin_shufflevector(q2, q3, 0, 4, 1, 5);
+      const Quad high23 = __builtin_shufflevector(q2, q3, 2, 6, 3, 7);
+      const Quad columns[] = {__builtin_shufflevector(low01, low23, 0, 1, 4, 5),
+                              __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
+                              __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
+                              __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
       for (int k = 0; k < 4; ++k) std::memcpy(&out[c + k][r], &columns[k], sizeof(Quad));
     }
   }

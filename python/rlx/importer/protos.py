@@ -35,12 +35,15 @@ __all__ = [
 def _messages() -> ModuleType:
     """The generated module of onnx, or onnx where that would make classes of its own."""
     from google.protobuf.internal import api_implementation
+    if "onnx" in sys.modules:  # first: what another put there need not have a spec to be found by
+        import onnx
+        return onnx
     found = importlib.util.find_spec("onnx")
     folder, *_ = (found and found.submodule_search_locations) or [""]
     path = os.path.join(folder, "onnx_ml_pb2.py")
     # The other implementations keep one class for each message, whoever asks for it.
     apart = api_implementation.Type() == "cpp"
-    if "onnx" in sys.modules or apart or not os.path.exists(path):
+    if apart or not os.path.exists(path):
         import onnx
         return onnx
     # Not as onnx.onnx_ml_pb2: the package would then come to lack that attribute.
