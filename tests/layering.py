@@ -12,8 +12,9 @@ PYTHON_ROOMS = {
     "rlx.errors": (),
     "rlx.ir": ("rlx.errors",),
     "rlx.passes": ("rlx.ir", "rlx.errors"),
+    # protos gives onnx's own messages, and onnx is open to every room.
     "rlx.importer.ops": ("rlx.ir.build", "rlx.importer.registry", "rlx.importer.types",
-                         "rlx.errors"),
+                         "rlx.importer.protos", "rlx.errors"),
     # Control flow builds graphs inside graphs, which takes the walk's own scopes.
     "rlx.importer.ops.control": ("rlx.ir.build", "rlx.importer.registry", "rlx.importer.context",
                                  "rlx.importer.scope", "rlx.errors"),

@@ -116,6 +116,20 @@ print(protos.ModelProto is onnx.ModelProto)
 """).stdout == "True\n-1.0\nTrue\n"
 
 
+def test_messages_may_come_from_a_module_that_stands_for_onnx(fresh_python):
+    """As where a program keeps the package out and puts a module of the generated classes there."""
+    assert fresh_python("""
+import importlib, sys, types
+messages = importlib.import_module("onnx.onnx_ml_pb2")
+stands = types.ModuleType("onnx")
+stands.__dict__.update({k: v for k, v in vars(messages).items() if k[0] != "_"})
+sys.modules = {k: v for k, v in sys.modules.items() if k.split(".")[0] != "onnx"}
+sys.modules["onnx"] = stands
+from rlx.importer import protos
+print(protos.ModelProto is messages.ModelProto)
+""").stdout == "True\n"
+
+
 @pytest.mark.bench
 def test_import_takes_at_most_50_ms_more_than_numpy_and_onnx(fresh_python):
     # Processor time, which a busy machine does not stretch. As after pip, bytecode is there: the

@@ -1,15 +1,21 @@
 // Element types and NumPy's dtypes.
 #include <array>
 
+#include <pybind11/gil_safe_call_once.h>
+
 #include "bindings/arrays.h"
 
 namespace rlx::bindings {
 namespace {
 
 // Indexed by DType. Taken from rlx.ir.types, the one table; kept for the life of the process.
-const std::array<PyObject*, dtype_count>& descriptors() {
-  static const auto table = [] {
-    std::array<PyObject*, dtype_count> found{};
+// A plain static would hang threads that need it first at once: whoever makes it runs Python, which
+// passes the lock of the interpreter on, to one that then waits with it.
+using Table = std::array<PyObject*, dtype_count>;
+const Table& descriptors() {
+  PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<Table> table;
+  return table.call_once_and_store_result([] {
+    Table found{};
     const py::object dtypes = py::module_::import("rlx.ir.types").attr("DType");
     for (int t = 1; t < dtype_count; ++t) {
       const bool text = DType(t) == DType::string;
@@ -17,8 +23,7 @@ const std::array<PyObject*, dtype_count>& descriptors() {
       found[size_t(t)] = descr.release().ptr();
     }
     return found;
-  }();
-  return table;
+  }).get_stored();
 }
 
 bool is_text(PyObject* descr) {

@@ -45,6 +45,27 @@ def batch(n: int) -> np.ndarray:
     return np.sin(np.arange(n * 64)).reshape(n, 64).astype(np.float32)
 
 
+def test_threads_that_run_first_at_once_do_not_wait_for_each_other(fresh_python):
+    """What the first run looks up is Python's, where another thread may go on: here it surely does.
+    """
+    assert fresh_python("""
+import faulthandler, threading, time
+faulthandler.dump_traceback_later(30, exit=True)
+import numpy as np
+from rlx.ir.types import DType
+from tests.exec.test_process import batch, layers
+executables = [layers(), layers()]
+plain = DType.numpy
+DType.numpy = property(lambda self: time.sleep(0.002) or plain.fget(self))
+results = []
+def work(exe): results.append(exe.run({"x": batch(3)})["y"])
+threads = [threading.Thread(target=work, args=(exe,)) for exe in executables]
+for t in threads: t.start()
+for t in threads: t.join()
+print(np.array_equal(*results))
+""").stdout == "True\n"
+
+
 def test_threads_share_an_executable():
     exe = layers()
     batches = [batch(n) for n in (1, 3, 8, 33)]

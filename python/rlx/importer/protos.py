@@ -35,6 +35,7 @@ __all__ = [
 def _messages() -> ModuleType:
     """The generated module of onnx, or onnx where that would make classes of its own."""
     from google.protobuf.internal import api_implementation
+    # What another put there need not have a spec to be found by.
     found = None if "onnx" in sys.modules else importlib.util.find_spec("onnx")
     folders = found.submodule_search_locations if found else None
     path = os.path.join(folders[0], "onnx_ml_pb2.py") if folders else ""
