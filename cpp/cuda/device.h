@@ -24,8 +24,8 @@ void bound_pools();
 // Begins to open it on another thread, and NVRTC and cuBLASLt beside it. What fails is told to
 // whoever opens it next.
 void begin_gpu(int ordinal);
-// Begins to make cuBLASLt (`half`: for products of half floats) and the region interpreter ready for
-// a model's first run, and cuDNN where `dnn`.
+// Begins to make cuBLASLt (`half`: for products of half floats) and the region interpreter ready
+// for a first run, and cuDNN where `dnn`.
 void begin_libraries(int ordinal, bool half, bool dnn);
 // Before the process ends, since its libraries then take themselves down: returns when no thread of
 // ours opens, compiles or copies any more.

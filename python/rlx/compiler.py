@@ -92,7 +92,7 @@ def executable(program: Any, device: Any, packs: Any, options: Options) -> Any:
 
 
 def begin_libraries(model: LoadedModel, options: Options) -> None:
-    """Has the GPU's libraries open that the model will ask for, while it is imported."""
+    """Has the GPU's libraries made ready that the model will ask for, while it is imported."""
     halves = HALF_NAMES.values()
     half = options.weights != "" or any(w.dtype in halves
                                         for w in model.graph.initializers.values())

@@ -34,8 +34,8 @@ class Session(live.Live):
     def __init__(self, model: Any, **options: Any):
         self.options = Options.of(**options)
         _core.begin_device(self.options.device)  # a GPU opens while the model is imported
-        # Loaded with the first model, and feeds in `run`: with the IR and onnx they take longer to
-        # import than all else, and a GPU is then opening.
+        # Loaded with the first model, and feeds in `run`: with the IR and the importer they take
+        # longer to import than all else, and a GPU is then opening.
         from rlx import compiler, feeds, needs
         self._compiler = compiler
         self._opened: Any = None  # the device; a cached_property's lock would be all Sessions'

@@ -89,12 +89,12 @@ def test_weights_are_on_the_device_before_anything_runs(asked, tmp_path):
     asked(rows=3072, columns=2048, BLAS_LT_LOG=str(tmp_path / "driver"))
     calls = asked.calls
     pieces = [i for i, call in enumerate(calls) if call == "cuMemcpyHtoDAsync_v2"]
-    assert len(pieces) == 26  # whole columns in each; the input is one more
+    assert len(pieces) == 27  # 16 columns or more of each; the input is one more
     assert pieces[-1] < calls.index("run:17")
     assert "cuEventSynchronize" in calls[:pieces[-1]]  # a buffer is filled again when it is free
 
 
-def test_the_product_reads_its_weights_transposed(asked, tmp_path):
+def test_weights_of_tf32_products_arrive_transposed(asked, tmp_path):
     """Pieces that several threads write; rows of odd length, and a last piece that is smaller."""
     for rows, columns in ((1027, 700), (700, 1027), (300_001, 3), (5, 1), (4, 8)):
         asked(rows=rows, columns=columns, after=KEPT, FAKE_CUDA_COPIES="1",
@@ -121,26 +121,38 @@ assert rlx._core.cuda_statistics()[0]["device"] == "cuda:0"
 """, fake_nvrtc, fake_blas_lt, LD_LIBRARY_PATH=str(fake_driver))
 
 
-def test_libraries_open_beside_the_context(python, fake_driver, fake_nvrtc, fake_blas_lt):
-    """Before the model is read; after cuInit, which opens libraries of its own."""
-    done = python("""
+MAPPED = """
 import time, rlx
-rlx._core.begin_device("cuda")
-for _ in range(200):
+def mapped(name):
     with open("/proc/self/maps") as maps:
-        if "libcublasLt" in maps.read(): break
-    time.sleep(0.05)
-with open("/proc/self/maps") as maps: text = maps.read()
-print("libnvrtc" in text, "libcublasLt" in text)
-""", fake_nvrtc, fake_blas_lt, LD_LIBRARY_PATH=str(fake_driver))
-    assert done.stdout == "True True\n"
-    refused = python("""
-import time, rlx
+        return name in maps.read()
+begin = time.monotonic()
 rlx._core.begin_device("cuda")
-time.sleep(0.5)
-with open("/proc/self/maps") as maps: print("libcublasLt" in maps.read())
-""", fake_nvrtc, fake_blas_lt, LD_LIBRARY_PATH=str(fake_driver), FAKE_CUDA_FAIL="cuInit:100")
-    assert refused.stdout == "False\n"
+"""
+
+
+def test_libraries_open_beside_the_context(python, fake_driver, fake_nvrtc, fake_blas_lt):
+    done = python(MAPPED + """
+while not mapped("libcublasLt") and time.monotonic() < begin + 60: time.sleep(0.02)
+print(mapped("libnvrtc"), time.monotonic() < begin + 3)
+""", fake_nvrtc, fake_blas_lt, LD_LIBRARY_PATH=str(fake_driver),
+                  FAKE_CUDA_SLOW="cuDevicePrimaryCtxRetain:4000")
+    assert done.stdout == "True True\n"
+
+
+def test_no_library_opens_before_the_driver_has_begun(python, fake_driver, fake_nvrtc, fake_blas_lt,
+                                                      tmp_path):
+    """It opens libraries of its own, for which it would wait."""
+    log = tmp_path / "calls"
+    done = python(MAPPED + """
+import os
+rlx._core.begin_libraries("cuda", half=False, dnn=True)
+while not os.path.exists(os.environ["FAKE_CUDA_LOG"]): time.sleep(0.02)
+time.sleep(0.3)
+print(mapped("libcublasLt"))
+""", fake_nvrtc, fake_blas_lt, LD_LIBRARY_PATH=str(fake_driver), FAKE_CUDA_LOG=str(log),
+                  FAKE_CUDA_FAIL="cuInit:100")
+    assert done.stdout == "False\n" and "cuInit" in log.read_text()
 
 
 def test_without_a_driver_no_library_is_opened(python, fake_nvrtc, fake_blas_lt):

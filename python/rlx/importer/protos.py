@@ -51,4 +51,5 @@ def _messages() -> ModuleType:
 
 
 if not TYPE_CHECKING:
-    globals().update((name, getattr(_messages(), name)) for name in __all__)
+    _found = _messages()
+    globals().update((name, getattr(_found, name)) for name in __all__)

@@ -18,7 +18,7 @@ from rlx.importer.external import ExternalData
 from rlx.importer.functions import FunctionTable
 from rlx.importer.graphs import GraphLoader
 from rlx.importer.loaded import LoadedModel
-from rlx.importer.protos import ModelProto, TensorProto, TypeProto
+from rlx.importer.protos import ModelProto, TensorProto, TypeProto, ValueInfoProto
 from rlx.importer.source import Source, map_file, open_file
 from rlx.importer.tensors import TensorReader, element_type
 from rlx.importer.wire import Cut, cut_raw_data
@@ -158,9 +158,10 @@ def _without_files(proto: ModelProto, external: ExternalData, absent: set[str]
         except ModelNotFoundError:
             absent.add(location)
             if tensor.name not in declared:
-                from onnx import helper
-                found.graph.input.append(helper.make_tensor_value_info(
-                    tensor.name, tensor.data_type, tensor.dims))
+                kind = {"elem_type": tensor.data_type,
+                        "shape": {"dim": [{"dim_value": d} for d in tensor.dims]}}
+                found.graph.input.append(ValueInfoProto(name=tensor.name,
+                                                        type=TypeProto(tensor_type=kind)))
     return found
 
 

@@ -34,7 +34,7 @@ def schema_body(
     taken: Collection[str],
 ) -> SchemaBody | None:
     """A node's function, or None if the standard defines the node's operator by words only."""
-    from onnx import defs, helper  # most models need none, and no other part of the package
+    from onnx import defs, helper  # here: most models need nothing of the package
     version = imports.get(node.domain, 0)
     if not defs.has(node.op_type, max_inclusive_version=version, domain=node.domain):
         return None
@@ -80,7 +80,7 @@ def _build(
             node=node.label, op=node.op_type,
         )
     types = [(t or TypeProto()).SerializeToString() for t in input_types]
-    from rlx.importer.writing import write_node  # which needs onnx
+    from rlx.importer.writing import write_node  # here, since it takes the package too
     data = write_node(tensors, node).SerializeToString()
     body = schema.get_context_dependent_function_with_opset_version(version, data, types)
     if not body:

@@ -65,7 +65,7 @@ def _tensor(proto: onnx.TypeProto.Tensor, rank: Callable[[], int]) -> TensorType
 
 def proto_of(type: Type) -> onnx.TypeProto:
     """The TypeProto of an IR type; symbolic dims are left open."""
-    import onnx  # not above: Session gets this module before it begins to open a GPU
+    import onnx  # here: a GPU is begun after this module, and most models need no package
     if isinstance(type, TensorType):
         dims = [d if isinstance(d, int) else None for d in type.shape]
         return onnx.helper.make_tensor_type_proto(int(type.dtype), dims)

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from rlx.ir.graph import STAGES, Alias, Graph, Node, Value
 from rlx.ir.prims import Random
 from rlx.ir.types import DType
 from rlx.passes.children import for_each_graph
-from rlx.passes.match import symbol_values
+from rlx.passes.match import sameness, symbol_values
 from rlx.passes.regions import merged_origin
-
-COMPARED = 1 << 16  # constants up to this many bytes are compared by their bytes
-
-
-def sameness(array: np.ndarray) -> tuple:
-    """Equal for arrays of numbers that hold the same while both live; large ones by their place."""
-    if array.nbytes <= COMPARED:
-        return array.dtype, array.shape, array.tobytes()
-    place = array.__array_interface__["data"][0]
-    return array.dtype, array.shape, array.strides, place
-
 
 def dedupe(graph: Graph) -> Graph:
     """Every graph by itself, children included."""
@@ -59,7 +46,7 @@ class _Deduper:
         """The first constant with these elements."""
         if v.dtype is DType.STRING:
             return v
-        return self.constants.setdefault((v.dtype, *sameness(v.const)), v)
+        return self.constants.setdefault((v.dtype, *sameness(v.const)), v)  # packed types: uint8
 
     def replace(self, node: Node) -> bool:
         """Whether the node is not needed: an earlier one gives the same."""

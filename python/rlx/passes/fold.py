@@ -11,8 +11,7 @@ from rlx.ir.graph import STAGES, Alias, Graph, Node, Value
 from rlx.ir.prims import Region
 from rlx.ir.types import TensorType
 from rlx.passes.children import for_each_graph
-from rlx.passes.dedupe import sameness
-from rlx.passes.match import symbol_values
+from rlx.passes.match import sameness, symbol_values
 from rlx.passes.regions import is_identity
 
 GROWTH = 4           # a folded value may take this many times the bytes of its sources,
@@ -36,7 +35,7 @@ class Folder:
         self.sources: dict[int, dict[int, int]] = {}  # value id -> {source id: bytes}
         self.symbolic = symbol_values(graph, ("element",))  # their numbers need a node
         self.arrays: dict[int, np.ndarray | None] = {}
-        self.computed: dict[tuple, list[tuple]] = {}  # see once(): text, results
+        self.computed: dict[tuple, list] = {}  # see once()
         self.grown = 0  # bytes that folded values have more than their sources
 
     def find(self) -> None:
@@ -125,18 +124,15 @@ class Folder:
         mask, where there was one. All arrays live as long as this."""
         types = [None if o is None else o.type for o in node.outputs]
         same = [x if x is None else id(x) if x.dtype == object else sameness(x) for x in inputs]
-        key = (node.prim, *same, *types)
-        known = self.computed.setdefault(key, [])
-        text = repr(node.prim)  # equal numbers may differ as constants (1, True; 0.0, -0.0)
-        for theirs, results in known:
-            if theirs == text:
-                return results
-        if isinstance(node.prim, Alias):
-            results = [inputs[0].reshape(types[0].static_shape())]
-        else:
-            results = reference(node.prim, inputs, types) or [None] * len(types)
-        known.append((text, results))
-        return results
+        # Equal numbers may differ as constants (1, True; 0.0, -0.0): the text tells them apart.
+        key = (node.prim, repr(node.prim), *same, *types)
+        if key not in self.computed:
+            if isinstance(node.prim, Alias):
+                self.computed[key] = [inputs[0].reshape(types[0].static_shape())]
+            else:
+                none = [None] * len(types)
+                self.computed[key] = reference(node.prim, inputs, types) or none
+        return self.computed[key]
 
 
 def _decided(node: Node) -> Node:

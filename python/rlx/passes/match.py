@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
+
 from rlx.ir.expr import as_int, symbols_of
 from rlx.ir.graph import Alias, Graph, Node, Value
 from rlx.ir.prims import Move, Region
 from rlx.ir.types import DType, TensorType
 
 _NEAR = {DType.FLOAT16: 1e-3, DType.BFLOAT16: 8e-3}  # what rounding to the type changes
+
+
+COMPARED = 1 << 16  # constants up to this many bytes are compared by their bytes
 
 
 class Uses:
@@ -30,6 +35,14 @@ class Uses:
 
     def only_reader(self, v: Value) -> Node | None:
         return self.reader.get(v.id) if self.once(v) else None
+
+
+def sameness(array: np.ndarray) -> tuple:
+    """Equal for arrays of numbers that hold the same while both live; large ones by their place."""
+    if array.nbytes <= COMPARED:
+        return array.dtype, array.shape, array.tobytes()
+    place = array.__array_interface__["data"][0]
+    return array.dtype, array.shape, array.strides, place
 
 
 def symbol_values(graph: Graph, kinds: tuple[str, ...] = ("dim", "element")) -> set[int]:
