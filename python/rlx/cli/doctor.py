@@ -77,7 +77,20 @@ def _build() -> dict[str, Any]:
         mapped = {line.split()[-1] for line in file if ".so" in line}
     facts["loaded"] = sorted(path for path in mapped
                              if "libdnnl" in path or "libgomp" in path or "libiomp" in path)
+    if facts["onednn"]:
+        facts["onednn"] = _onednn_version(facts["loaded"])
     return facts
+
+
+def _onednn_version(loaded: list[str]) -> str:
+    """That of the oneDNN in the process: dnnl_version() gives three ints, then other facts."""
+    import ctypes
+    path = next((path for path in loaded if "libdnnl" in path), None)
+    if path is None:  # linked in
+        return "version unknown"
+    ask = ctypes.CDLL(path).dnnl_version
+    ask.restype = ctypes.POINTER(ctypes.c_int * 3)
+    return ".".join(map(str, ask().contents))
 
 
 def _cuda() -> dict[str, Any]:
