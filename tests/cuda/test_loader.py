@@ -139,8 +139,10 @@ def test_a_library_without_a_function_is_named_with_its_file(python, fake_driver
 
 
 def test_an_old_driver_is_refused(python, fake_driver):
-    report = probe(python, LD_LIBRARY_PATH=str(fake_driver), FAKE_CUDA_VERSION="11080")
-    assert "rlx needs 12 or newer" in report["libraries"]["driver"]["reason"]
+    old = {"LD_LIBRARY_PATH": str(fake_driver), "FAKE_CUDA_VERSION": "11080"}
+    assert "rlx needs 12 or newer" in probe(python, **old)["libraries"]["driver"]["reason"]
+    asked = python("import rlx; rlx._core.make_device('cuda')", fails=True, **old)
+    assert "try: update NVIDIA's driver; device=\"auto\" would take the CPU" in asked.stderr
 
 
 @pytest.mark.parametrize("name", ["cuda:1", "cuda:-1", "cuda:x", "gpu"])

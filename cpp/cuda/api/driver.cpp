@@ -377,7 +377,7 @@ std::shared_ptr<GpuDriver> open_driver(int ordinal) {
   const Found& library = loader().get(Lib::driver);
   if (!library.usable()) {
     Error error(ErrorKind::device, "CUDA cannot be used: " + library.reason);
-    error.remedy = library.remedy;
+    error.remedy = library.remedy + "; device=\"auto\" would take the CPU";
     throw error;
   }
   initialise_driver();
