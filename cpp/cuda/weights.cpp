@@ -152,7 +152,7 @@ std::shared_ptr<const void> Weights::upload(const void* user, const Constant& co
 
 std::shared_ptr<const void> Weights::pack(const void* user, const Constant& constant,
                                           const std::string& format, size_t bytes, size_t unit,
-                                          Fill fill) {
+                                          const Fill& fill) {
   const std::lock_guard lock(mutex_);
   auto& held = held_[key_of(constant, format, bytes)];
   const auto found = usable(held);

@@ -36,7 +36,8 @@ class Weights {
   // later: it must own what it reads, for which `constant` is kept alive. Each call's offset is a
   // multiple of `unit` bytes, and so is its size but for the last.
   std::shared_ptr<const void> pack(const void* user, const Constant& constant,
-                                   const std::string& format, size_t bytes, size_t unit, Fill fill);
+                                   const std::string& format, size_t bytes, size_t unit,
+                                   const Fill& fill);
   // What pack() made already, or null.
   std::shared_ptr<const void> find(const void* user, const Constant& constant,
                                    const std::string& format, size_t bytes);

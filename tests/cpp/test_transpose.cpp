@@ -13,8 +13,9 @@ void check_piece(int64_t rows, int64_t cols, int64_t first, int64_t count) {
   for (size_t i = 0; i < from.size(); ++i) from[i] = uint32_t(i) * 2654435761u;
   std::vector<std::byte> odd(from.size() * 4 + 1);  // a file's weights lie anywhere
   std::memcpy(odd.data() + 1, from.data(), from.size() * 4);
+  const auto* at = reinterpret_cast<const uint32_t*>(odd.data() + 1 + first * 4);
   std::vector<uint32_t> to(size_t(rows * count) + 1, 7);
-  transpose_columns(odd.data() + 1, rows, cols, first, count, to.data());
+  transpose(at, cols, rows, count, to.data(), rows);
   for (int64_t c = 0; c < count; ++c) {
     for (int64_t r = 0; r < rows; ++r) {
       check_equal(to[size_t(c * rows + r)], from[size_t(r * cols + first + c)]);

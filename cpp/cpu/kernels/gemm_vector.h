@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "core/transpose.h"
 #include "cpu/kernels/gemm_kernels.h"
 
 namespace rlx::cpu::tile {
@@ -29,37 +30,6 @@ template <class T, int bytes>
   *reinterpret_cast<typename VectorOf<T, bytes>::unaligned*>(to) = value;
 }
 
-// See GemmKernels; blocks of 4 x 4 in registers where T has four bytes.
-template <class T>
-static void transpose(const T* from, int64_t from_ld, int64_t rows, int64_t cols, T* to,
-                      int64_t to_ld) {
-  int64_t i = 0;
-  if constexpr (sizeof(T) == 4) {
-    for (; i + 4 <= rows; i += 4) {
-      const T* source = from + i * from_ld;
-      int64_t j = 0;
-      for (; j + 4 <= cols; j += 4) {
-        const auto a = load<T, 16>(source + j), b = load<T, 16>(source + from_ld + j);
-        const auto c = load<T, 16>(source + 2 * from_ld + j);
-        const auto d = load<T, 16>(source + 3 * from_ld + j);
-        const auto ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-        const auto ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-        const auto cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-        const auto cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-        T* target = to + j * to_ld + i;
-        store<T, 16>(target, __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5));
-        store<T, 16>(target + to_ld, __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7));
-        store<T, 16>(target + 2 * to_ld, __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5));
-        store<T, 16>(target + 3 * to_ld, __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7));
-      }
-      for (; j < cols; ++j) {
-        for (int64_t r = 0; r < 4; ++r) to[j * to_ld + i + r] = source[r * from_ld + j];
-      }
-    }
-  }
-  for (; i < rows; ++i) {
-    for (int64_t j = 0; j < cols; ++j) to[j * to_ld + i] = from[i * from_ld + j];
-  }
-}
+using rlx::transpose;
 
 }  // namespace rlx::cpu::tile

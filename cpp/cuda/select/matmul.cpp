@@ -256,8 +256,10 @@ class MatMulSelect {
     const Constant& constant = *b().constant;
     constexpr size_t line = 16;  // columns: tasks share no cache lines
     const size_t row = size_t(rows) * 4;
-    const auto fill = [=, from = constant.data](void* to, size_t offset, size_t bytes) {
-      transpose_columns(from, rows, cols, int64_t(offset / row), int64_t(bytes / row), to);
+    const auto* from = static_cast<const uint32_t*>(constant.data);
+    const auto fill = [=](void* to, size_t offset, size_t bytes) {
+      transpose(from + offset / row, cols, rows, int64_t(bytes / row), static_cast<uint32_t*>(to),
+                rows);
     };
     return tools_.weights->pack(tools_.user, constant, "transposed", constant.bytes, line * row,
                                  fill);

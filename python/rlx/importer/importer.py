@@ -225,9 +225,6 @@ def _unknown(node: LoadedNode, opset: int) -> UnsupportedError:
                             remedy="export the model again, or for an older opset")
 
 
-__all__ = ["Facts", "import_model"]
-
-
 def _check_state(held: Value, result: Value, name: str, result_name: str, axis: int) -> None:
     """InputError where the output cannot continue the input; open dims are compared by runs."""
     fits = isinstance(result.type, TensorType) and (
@@ -237,3 +234,6 @@ def _check_state(held: Value, result: Value, name: str, result_name: str, axis: 
     if not fits:
         raise InputError(f"output {result_name!r} cannot continue input {name!r}",
                          expected=str(held.type), got=str(result.type))
+
+
+__all__ = ["Facts", "import_model"]

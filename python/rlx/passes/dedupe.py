@@ -9,6 +9,7 @@ from rlx.passes.children import for_each_graph
 from rlx.passes.match import sameness, symbol_values
 from rlx.passes.regions import merged_origin
 
+
 def dedupe(graph: Graph) -> Graph:
     """Every graph by itself, children included."""
     for_each_graph(graph, lambda g: _Deduper(g).run())

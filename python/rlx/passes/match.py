@@ -12,8 +12,6 @@ from rlx.ir.prims import Move, Region
 from rlx.ir.types import DType, TensorType
 
 _NEAR = {DType.FLOAT16: 1e-3, DType.BFLOAT16: 8e-3}  # what rounding to the type changes
-
-
 COMPARED = 1 << 16  # constants up to this many bytes are compared by their bytes
 
 
