@@ -1,84 +1,10 @@
 // Recurrent layers: a block walks the steps of one row of the batch in one direction, or, with
 // 8-bit weights, of all rows: what the state is rounded by spans them.
-#include "kernels/include/element.h"
-#include "kernels/include/scalar_ops.h"
-#include "kernels/include/warp.h"
-#include "kernels/params/recurrent.h"
+#include "kernels/include/recurrent_row.h"
 
 namespace {
 
-using S = RLX_T;
-using T = rlx::ComputeOf<S>;  // of the state, from step to step
-using W = RLX_W;  // of the weights: S, or 8-bit integers with scales and zero points
-using rlx::params::Gate;
-using rlx::params::GateFunction;
-using rlx::params::Recurrent;
-enum { lstm, gru, rnn };
-constexpr int warps = RLX_BLOCK / rlx::warp_size;
-constexpr bool rounded = sizeof(W) == 1;
-constexpr int gate_count = RLX_KIND == lstm ? 4 : RLX_KIND == gru ? 3 : 1;
-
-RLX_FN T activate(const Gate& gate, T clip, T x) {
-  const T alpha = T(gate.alpha), beta = T(gate.beta);
-  if (clip > 0) x = x > clip ? clip : x < -clip ? -clip : x;
-  switch (gate.function) {
-    case GateFunction::sigmoid: return rlx::scalar::sigmoid(x);
-    case GateFunction::tanh: return rlx::scalar::tanh(x);
-    case GateFunction::relu: return x < 0 ? T(0) : x;
-    case GateFunction::affine: return x * alpha + beta;
-    case GateFunction::leaky_relu: return x < 0 ? x * alpha : x;
-    case GateFunction::thresholded_relu: return x < alpha ? T(0) : x;
-    case GateFunction::scaled_tanh: return rlx::scalar::tanh(x * beta) * alpha;
-    case GateFunction::hard_sigmoid:
-      x = x * alpha + beta;
-      return x < 0 ? T(0) : x > 1 ? T(1) : x;
-    case GateFunction::elu: return x < 0 ? alpha * (rlx::scalar::exp(x) - T(1)) : x;
-    case GateFunction::softsign: return x / (T(1) + rlx::scalar::abs(x));
-    case GateFunction::softplus: return rlx::scalar::softplus(x);
-  }
-  return x;
-}
-
-RLX_FN T added(T a, T b) { return a + b; }
-
-// One row of the batch in one direction: its operands and its state in memory.
-struct Row {
-  const W *w, *r;
-  const float* scale[2];  // of w and r, or null
-  const W* zero[2];
-  const S *bias, *peephole;
-  const Gate* gates;
-  T clip;
-  T *h, *c;
-  T* spare;  // GRU: r * h, then the state's part of the candidate
-  T* pre;    // gates before their activations
-};
-
-RLX_FN Row row_of(const Recurrent& p, int direction, long long b) {
-  const long long n = p.hidden, all = gate_count * n;
-  Row row;
-  row.w = static_cast<const W*>(p.w) + direction * all * p.input;
-  row.r = static_cast<const W*>(p.r) + direction * all * n;
-  for (int k = 0; k < 2; ++k) {
-    const long long scale = direction * (p.scale_each[k] ? all : 1);
-    const long long zero = direction * (p.zero_each[k] ? all : 1);
-    row.scale[k] = p.scale[k] ? p.scale[k] + scale : nullptr;
-    row.zero[k] = p.zero[k] ? static_cast<const W*>(p.zero[k]) + zero : nullptr;
-  }
-  row.bias = p.bias ? static_cast<const S*>(p.bias) + direction * 2 * all : nullptr;
-  row.peephole = p.peephole ? static_cast<const S*>(p.peephole) + direction * 3 * n : nullptr;
-  row.gates = p.gates[direction];
-  row.clip = T(p.clip);
-  row.h = static_cast<T*>(p.state) + (b * p.directions + direction) * (all + 4 * n);
-  row.c = row.h + n;
-  row.spare = row.c + n;
-  row.pre = row.spare + 2 * n;
-  return row;
-}
-
-RLX_FN T value_of(const S* at) { return rlx::load(at); }
-// State that halves are computed with.
-template <class V> RLX_FN T value_of(const V* at) { return *at; }
+using namespace rlx::recurrent;
 
 // A warp's product of row `gate` of w (operand 0) or r (1) with x.
 template <class X>
@@ -89,7 +15,7 @@ RLX_FN T dot(const Recurrent& p, const Row& row, int operand, long long gate, co
   for (long long i = rlx::lane_id(); i < n; i += rlx::warp_size) {
     sum += T(rlx::load(weights + i)) * value_of(x + i);
   }
-  return rlx::warp_reduce(sum, added);
+  return rlx::warp_reduce(sum, rlx::add_values<T>);
 }
 
 // The products of a step with x and with the state.
@@ -126,55 +52,6 @@ RLX_FN void reset(const Recurrent& p, const Row& row) {
   }
 }
 
-// Unit j of the state after a step.
-RLX_FN void update(const Recurrent& p, const Row& row, long long j) {
-  const long long n = p.hidden;
-  const auto gate = [&](int k, T x) { return activate(row.gates[k], row.clip, x); };
-  const T* pre = row.pre;
-  if constexpr (RLX_KIND == lstm) {
-    const auto peep = [&](long long k) {
-      return row.peephole ? rlx::load(row.peephole + k) * row.c[j] : T(0);
-    };
-    const T pi = peep(j), pf = peep(2 * n + j);
-    const T i = gate(0, pre[j] + pi);
-    const T f = p.input_forget ? T(1) - i : gate(0, pre[2 * n + j] + pf);
-    row.c[j] = f * row.c[j] + i * gate(1, pre[3 * n + j]);
-    row.h[j] = gate(0, pre[n + j] + peep(n + j)) * gate(2, row.c[j]);
-  } else if constexpr (RLX_KIND == gru) {
-    T candidate = pre[2 * n + j];
-    if constexpr (RLX_LINEAR_BEFORE_RESET) candidate += gate(0, pre[n + j]) * row.spare[n + j];
-    candidate = gate(1, candidate);
-    const T z = gate(0, pre[j]);
-    row.h[j] = (T(1) - z) * candidate + z * row.h[j];
-  } else {
-    row.h[j] = gate(0, pre[j]);
-  }
-}
-
-// Where y has the units of a step, or null.
-RLX_FN S* output_of(const Recurrent& p, int direction, long long b, long long t) {
-  if (!p.y) return nullptr;
-  const long long at = p.batchwise ? (b * p.steps + t) * p.directions + direction
-                                   : (t * p.directions + direction) * p.batch + b;
-  return static_cast<S*>(p.y) + at * p.hidden;
-}
-
-RLX_FN const S* input_of(const Recurrent& p, long long b, long long t) {
-  return static_cast<const S*>(p.x) +
-         (p.batchwise ? b * p.steps + t : t * p.batch + b) * p.input;
-}
-
-RLX_FN long long state_of(const Recurrent& p, int direction, long long b) {
-  return (p.batchwise ? b * p.directions + direction : direction * p.batch + b) * p.hidden;
-}
-
-RLX_FN long long length_of(const Recurrent& p, long long b) {
-  const long long length = p.lengths ? p.lengths[b] : p.steps;
-  if (length >= 0 && length <= p.steps) return length;
-  if (threadIdx.x == 0) atomicOr(p.fault, 1ull);
-  return 0;
-}
-
 RLX_FN void begin(const Recurrent& p, const Row& row, long long state_at) {
   for (long long j = threadIdx.x; j < p.hidden; j += RLX_BLOCK) {
     row.h[j] = p.initial_h ? rlx::load(static_cast<const S*>(p.initial_h) + state_at + j) : T(0);
@@ -194,7 +71,12 @@ RLX_FN void finish_step(const Recurrent& p, const Row& row, int direction, long 
                         long long t, bool active) {
   S* y = output_of(p, direction, b, t);
   for (long long j = threadIdx.x; j < p.hidden; j += RLX_BLOCK) {
-    if (active) update(p, row, j);
+    if (active) {
+      Sums sums;
+      for (int k = 0; k < gate_count; ++k) sums.gate[k] = row.pre[k * p.hidden + j];
+      sums.candidate = RLX_KIND == gru ? row.spare[p.hidden + j] : T(0);
+      row.h[j] = update(p, row, j, sums, row.h[j]);
+    }
     if (y) rlx::store(y + j, active ? row.h[j] : T(0));
   }
 }
@@ -215,37 +97,6 @@ RLX_FN void walk_row(const Recurrent& p, int direction, long long b) {
     __syncthreads();
   }
   end(p, row, state_of(p, direction, b));
-}
-
-// How DynamicQuantizeLinear makes levels of floats: by their range, with 0 in it.
-struct Levels {
-  float scale, zero;
-};
-
-RLX_FN float cut(float x) { return x > 0 ? (x < 255 ? x : 255.0f) : 0.0f; }
-
-// Of value(i) for all i below `count`; the whole block finds them together.
-template <class F> RLX_FN Levels levels_of(long long count, F value) {
-  __shared__ float parts[2][warps];
-  float low = 0, high = 0;
-  for (long long i = threadIdx.x; i < count; i += RLX_BLOCK) {
-    const float x = value(i);
-    low = x < low ? x : low;
-    high = x > high ? x : high;
-  }
-  low = rlx::group_reduce<RLX_BLOCK>(low, parts[0], [](float a, float b) { return b < a ? b : a; });
-  high = rlx::group_reduce<RLX_BLOCK>(high, parts[1],
-                                      [](float a, float b) { return b > a ? b : a; });
-  const float scale = (high - low) / 255.0f;
-  const Levels levels = {scale > 0 ? scale : 1.0f, 0};
-  return {levels.scale, rlx::scalar::rint(cut(-low / levels.scale))};
-}
-
-// The level of x, less that of 0.
-RLX_FN short level_of(const Levels& levels, float x) {
-  const float far = x / levels.scale;
-  const float near = far > -512 ? (far < 512 ? far : 512.0f) : -512.0f;
-  return short(cut(rlx::scalar::rint(near) + levels.zero) - levels.zero);
 }
 
 // A warp's exact product of levels with row `gate` of the weights, as the float that it means.

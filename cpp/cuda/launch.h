@@ -57,6 +57,18 @@ class LaunchBody final : public StepBody {
   mutable std::once_flag shared_allowed_;
 };
 
+// Launches in a row as one step, e.g. one for each step of a recurrent layer.
+class LaunchesBody final : public StepBody {
+ public:
+  explicit LaunchesBody(std::vector<SelectedStep> launches) : launches_(std::move(launches)) {}
+  void run(const RunArgs& args) const override {
+    for (const SelectedStep& launch : launches_) launch.body->run(args);
+  }
+
+ private:
+  const std::vector<SelectedStep> launches_;
+};
+
 template <class Params>
   requires(std::is_trivially_copyable_v<Params> && sizeof(Params) <= max_params)
 class LaunchBuilder {

@@ -29,9 +29,11 @@ struct Recurrent {
   void* y = nullptr;
   void* y_h = nullptr;
   void* y_c = nullptr;
-  void* state = nullptr;  // for each direction and row of the batch: h, c, gates, and spare
+  // For each direction and row of the batch: h, c, gates, and spare; behind them levels.
+  void* state = nullptr;
   unsigned long long* fault = nullptr;
   long long steps = 0, batch = 0, input = 0, hidden = 0;
+  long long step = 0;     // how many came before, where each is a launch of its own
   int directions = 1;
   bool reverse = false;  // of the first direction; a second one runs in reverse
   bool input_forget = false, batchwise = false;

@@ -47,6 +47,17 @@ print(row["rung"], row["reason"])
     assert calls["cudnnRNNForward"] == 0
 
 
+@pytest.mark.parametrize("kind, attributes, kernels", [
+    ("LSTM", {}, 1), ("GRU", {"linear_before_reset": 0}, 2), ("RNN", {}, 1)])
+def test_each_step_of_a_layer_with_many_weights_is_a_launch(run, kind, attributes, kernels):
+    done, calls = run(f"""
+row = check({kind!r}, {attributes | {"steps": 7, "hidden": 256, "size": 16}!r}, "kernel", False)
+print(row["rung"], row["steps"])
+""")
+    assert done.stdout.strip() == "a launch for each step ['launch', 'launch']"
+    assert calls["cuLaunchKernelEx"] == 2 * (1 + 7 * kernels)  # walked once, recorded once
+
+
 @pytest.mark.parametrize("force, rung", [("kernel", "a block for each row"), ("cudnn", "cudnn")])
 def test_a_rung_may_be_forced(run, force, rung):
     done, _ = run(f"row = check('LSTM', {{}}, {force!r}, {force == 'cudnn'})\nprint(row['rung'])")

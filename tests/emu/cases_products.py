@@ -172,34 +172,52 @@ def _order():
                    [typed(F32, *out), typed(I64, *out)])
 
 
-def _lstm_of_bytes(batchwise):
+def _lstm_of_bytes(batchwise, kernel="recurrent", batch=3, size=6, hidden=5):
     """Integer weights: x and, before each step, the state are rounded by their ranges."""
     rng = np.random.default_rng(7)
-    weights = [rng.integers(-128, 128, (2, 20, n)).astype(np.int8) for n in (6, 5)]
-    scales = [rng.uniform(0.002, 0.004, s).astype(np.float32) for s in ((2, 1), (2, 20))]
-    zeros = [rng.integers(-20, 20, s).astype(np.int8) for s in ((2, 20), (2, 1))]
-    lengths = None if batchwise else np.array([4, 2, 3], np.int32)
-    x, h, y = (((3, 4, 6), (3, 2, 5), (3, 4, 2, 5)) if batchwise else
-               ((4, 3, 6), (2, 3, 5), (4, 2, 3, 5)))
-    return Case(f"lstm of bytes {batchwise}", ("recurrent",),
-                Recurrent("lstm", 5, "bidirectional", batchwise=batchwise),
-                [values(x, seed=8), *weights, values((2, 40), seed=3), lengths,
+    n, all_gates = hidden, 4 * hidden
+    weights = [rng.integers(-128, 128, (2, all_gates, k)).astype(np.int8) for k in (size, n)]
+    scales = [rng.uniform(0.002, 0.004, s).astype(np.float32) * np.float32((5 / n) ** 0.5)
+              for s in ((2, 1), (2, all_gates))]
+    zeros = [rng.integers(-20, 20, s).astype(np.int8) for s in ((2, all_gates), (2, 1))]
+    lengths = None if batchwise else np.resize([4, 2, 3], batch).astype(np.int32)
+    x, h, y = (((batch, 4, size), (batch, 2, n), (batch, 4, 2, n)) if batchwise else
+               ((4, batch, size), (2, batch, n), (4, 2, batch, n)))
+    return Case(f"lstm of bytes {batchwise} {kernel} {batch}", (kernel,),
+                Recurrent("lstm", n, "bidirectional", batchwise=batchwise),
+                [values(x, seed=8), *weights, values((2, 2 * all_gates), seed=3), lengths,
                  values(h, seed=9, scale=0.3), None, None, scales[0], zeros[0], scales[1],
                  zeros[1]],
                 [typed(F32, *y), typed(F32, *h), typed(F32, *h)], "rounded")
 
 
-def _layer(kind, gates, dtype, before=False):
+def _layer(kind, gates, dtype, before=False, kernel="recurrent", batch=3, size=6, n=5, **options):
     lstm = kind == "lstm"
-    peephole = values((2, 15), dtype, seed=5) if lstm else None
-    return Case(f"{kind} {before} {dtype.name.lower()}", ("recurrent",),
-                Recurrent(kind, 5, "bidirectional", linear_before_reset=before),
-                [values((4, 3, 6), dtype), values((2, gates * 5, 6), dtype, seed=1, scale=0.3),
-                 values((2, gates * 5, 5), dtype, seed=2, scale=0.3),
-                 values((2, gates * 10), dtype, seed=3), np.array([4, 2, 3], np.int32),
-                 values((2, 3, 5), dtype, seed=4), None, peephole],
-                [typed(dtype, 4, 2, 3, 5), typed(dtype, 2, 3, 5),
-                 typed(dtype, 2, 3, 5) if lstm else None], "rounded" if dtype is F32 else "sum")
+    peephole = values((2, 3 * n), dtype, seed=5) if lstm else None
+    lengths = np.resize([4, 2, 3, 0], batch).astype(np.int32)
+    scale = 0.3 * (5 / n) ** 0.5
+    return Case(f"{kind} {before} {dtype.name.lower()} {kernel} {batch}", (kernel,),
+                Recurrent(kind, n, "bidirectional", linear_before_reset=before, **options),
+                [values((4, batch, size), dtype),
+                 values((2, gates * n, size), dtype, seed=1, scale=scale),
+                 values((2, gates * n, n), dtype, seed=2, scale=scale),
+                 values((2, gates * 2 * n), dtype, seed=3), lengths,
+                 values((2, batch, n), dtype, seed=4), None, peephole],
+                [typed(dtype, 4, 2, batch, n), typed(dtype, 2, batch, n),
+                 typed(dtype, 2, batch, n) if lstm else None],
+                "rounded" if dtype is F32 else "sum")
+
+
+def _layers_by_steps():
+    """Layers with too many weights for one block; sizes with and without runs of 16 bytes."""
+    kernel = "recurrent_step"
+    for dtype in (F32, F16, BF16):
+        yield _layer("lstm", 4, dtype, False, kernel, 3, 67, 152, clip=1.5, input_forget=True)
+        yield _layer("gru", 3, dtype, False, kernel, 1, 96, 132)
+        yield _layer("gru", 3, dtype, True, kernel, 2, 64, 160)
+        yield _layer("rnn", 1, dtype, False, kernel, 11, 1, 305)
+    for batchwise, batch, size, n in ((False, 3, 35, 202), (True, 6, 48, 208)):
+        yield _lstm_of_bytes(batchwise, kernel, batch, size, n)
 
 
 def _tail():
@@ -209,6 +227,7 @@ def _tail():
                 yield _layer(kind, gates, dtype, before)
     yield _lstm_of_bytes(False)
     yield _lstm_of_bytes(True)
+    yield from _layers_by_steps()
     for n, inverse, onesided in ((12, False, False), (14, False, True), (15, True, False),
                                  (9, True, True), (67, False, False), (134, True, False),
                                  (71, False, True), (73, True, True)):

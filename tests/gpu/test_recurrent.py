@@ -41,7 +41,19 @@ def test_other_layers_say_why_not(gpu, name):
     assert word in check(gpu, kind, options)["reason"]
 
 
+USUAL = {"steps": 60, "batch": 8, "size": 256, "hidden": 256}
+
+
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
 def test_a_layer_of_usual_size(gpu, kind):
-    options = {"steps": 60, "batch": 8, "size": 256, "hidden": 256}
-    assert check(gpu, kind, options)["rung"] == "cudnn"
+    assert check(gpu, kind, USUAL)["rung"] == "cudnn"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("kind, options", [
+    ("LSTM", {}), ("LSTM", {"direction": "reverse", "batchwise": True}), ("GRU", {}),
+    ("GRU", {"linear_before_reset": 0, "direction": "bidirectional", "batch": 11}),
+    ("RNN", {"hidden": 512, "lengths": [60, 1, 7, 59, 30, 31, 2, 8], "size": 3})])
+def test_a_layer_of_usual_size_by_steps(gpu, kind, options, dtype):
+    row = check(gpu, kind, USUAL | options, "kernel", dtype)
+    assert row["rung"] == "a launch for each step"

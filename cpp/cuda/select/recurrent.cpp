@@ -99,6 +99,8 @@ void check_type(DType type) {
   throw Error(ErrorKind::unsupported, std::string("recurrent layers take no ") + name_of(type));
 }
 
+bool has_bytes(const SelectRequest& request) { return size_of(request.inputs[1].dtype) == 1; }
+
 // Of 8-bit weights: w's scale and zero point behind the eight operands of every layer, then r's.
 void bind_scales(LaunchBuilder<params::Recurrent>& launch, const SelectRequest& request) {
   params::Recurrent& p = launch.params;
@@ -130,13 +132,11 @@ void describe(const Recurrent& prim, const SelectRequest& request, params::Recur
   read_gates(prim, p);
 }
 
-Selection by_kernel(const Recurrent& prim, const SelectRequest& request, const Tools& tools,
-                    LaunchBuilder<params::Recurrent> launch) {
+// The operands, and what both kernels are compiled for.
+void bind_operands(LaunchBuilder<params::Recurrent>& launch, const SelectRequest& request) {
   params::Recurrent& p = launch.params;
-  const TensorDesc& x = request.inputs[0];
-  const int64_t gates = gate_counts[size_t(prim.kind)];
+  const size_t inputs = request.inputs.size();
   const auto given = [&](size_t k) {
-    const size_t inputs = request.inputs.size();
     return k < inputs ? request.inputs[k].dtype != DType::none
                       : k - inputs < request.outputs.size() &&
                             request.outputs[k - inputs].dtype != DType::none;
@@ -144,34 +144,112 @@ Selection by_kernel(const Recurrent& prim, const SelectRequest& request, const T
   const auto bind = [&](auto*& field, size_t operand) {
     if (given(operand)) launch.bind(field, Source::operand(operand));
   };
-  const void** inputs[] = {&p.x, &p.w, &p.r, &p.bias, nullptr, &p.initial_h, &p.initial_c,
+  const void** fields[] = {&p.x, &p.w, &p.r, &p.bias, nullptr, &p.initial_h, &p.initial_c,
                            &p.peephole};
   for (size_t k = 0; k < 8; ++k) {
     if (k == 4) bind(p.lengths, k);
-    else bind(*inputs[k], k);
+    else bind(*fields[k], k);
   }
-  const bool bytes = size_of(request.inputs[1].dtype) == 1;
-  if (bytes) bind_scales(launch, request);
-  bind(p.y, request.inputs.size());
-  bind(p.y_h, request.inputs.size() + 1);
-  bind(p.y_c, request.inputs.size() + 2);
+  if (has_bytes(request)) bind_scales(launch, request);
+  bind(p.y, inputs);
+  bind(p.y_h, inputs + 1);
+  bind(p.y_c, inputs + 2);
   launch.bind(p.state, Source::workspace());
   launch.bind(p.fault, Source::fault());
-  const int block = p.hidden <= 64 ? 256 : 1024;
-  KernelSpec kernel{"kernels/recurrent.cu", "recurrent",
-                    {define("RLX_T", storage_name(x.dtype)),
-                     define("RLX_W", storage_name(request.inputs[1].dtype)),
-                     define("RLX_KIND", int64_t(prim.kind)),
-                     define("RLX_LINEAR_BEFORE_RESET", prim.linear_before_reset),
-                     define("RLX_BLOCK", block)},
-                    {}};
+}
+
+KernelSpec kernel_of(const std::string& name, const Recurrent& prim, const SelectRequest& request,
+                     int block) {
+  return {"kernels/" + name + ".cu", name,
+          {define("RLX_T", storage_name(request.inputs[0].dtype)),
+           define("RLX_W", storage_name(request.inputs[1].dtype)),
+           define("RLX_KIND", int64_t(prim.kind)),
+           define("RLX_LINEAR_BEFORE_RESET", prim.linear_before_reset),
+           define("RLX_BLOCK", block)},
+          {}};
+}
+
+size_t state_bytes(const params::Recurrent& p, int64_t gates, DType type) {
+  return size_t(p.batch * p.directions * (gates + 4) * p.hidden) * size_of(compute_type(type));
+}
+
+Selection by_rows(const Recurrent& prim, const SelectRequest& request, const Tools& tools,
+                  const LaunchBuilder<params::Recurrent>& launch) {
+  const params::Recurrent& p = launch.params;
   const int64_t rows = p.batch * p.directions;
-  size_t workspace = size_t(rows * (gates + 4) * p.hidden) * size_of(compute_type(x.dtype));
+  const int block = p.hidden <= 64 ? 256 : 1024;
+  size_t workspace = state_bytes(p, gate_counts[size_t(prim.kind)], request.inputs[0].dtype);
+  const bool bytes = has_bytes(request);
   if (bytes) workspace += size_t(rows * (p.input + p.hidden)) * sizeof(int16_t);  // levels
+  const KernelPtr kernel = tools.jit.get(kernel_of("recurrent", prim, request, block));
   // What the state is rounded by spans the batch.
   return one_step(bytes ? "a block for each direction" : "a block for each row",
-                  launch.finish(tools.jit.get(kernel), blocks_of(bytes ? p.directions : rows,
-                                                                 block)), workspace);
+                  launch.finish(kernel, blocks_of(bytes ? p.directions : rows, block)), workspace);
+}
+
+// Rows of the batch that a warp multiplies a weight with; integers are summed twice as often.
+int tile_rows(const params::Recurrent& p, bool bytes) {
+  int rows = 1;
+  while (rows < p.batch && rows < (bytes ? 4 : 8)) rows *= 2;
+  return rows;
+}
+
+// Levels of x and the state for the rows of a tile.
+size_t levels_bytes(const params::Recurrent& p, int rows) {
+  return size_t((rows * p.hidden + 7) / 8 * 8 + rows * p.input) * sizeof(int16_t);
+}
+
+// One block reads weights at some 40 GB/s: where that takes longer than a launch and the layer's
+// latency in the whole card, about 4 us, each step is a launch.
+bool by_steps_pays(const Recurrent& prim, const SelectRequest& request,
+                   const params::Recurrent& p) {
+  constexpr int64_t least_weights = 160 << 10, most_levels = 48 << 10;
+  if (p.steps == 0) return false;
+  const bool bytes = has_bytes(request);
+  if (bytes && (prim.kind != RecurrentKind::lstm ||
+                levels_bytes(p, tile_rows(p, true)) > size_t(most_levels))) {
+    return false;
+  }
+  return gate_counts[size_t(prim.kind)] * p.hidden * (p.input + p.hidden) *
+             int64_t(size_of(request.inputs[1].dtype)) >= least_weights;
+}
+
+Selection by_steps(const Recurrent& prim, const SelectRequest& request, const Tools& tools,
+                   LaunchBuilder<params::Recurrent> launch) {
+  constexpr int block = 256, begin_block = 1024;
+  enum { begin, products, candidate, rounded };  // RLX_FORM
+  params::Recurrent& p = launch.params;
+  const bool bytes = has_bytes(request);
+  const int rows = tile_rows(p, bytes);
+  const int run = 16 / int(size_of(request.inputs[1].dtype));
+  const auto kernel = [&](int form, int threads) {
+    KernelSpec spec = kernel_of("recurrent_step", prim, request, threads);
+    spec.defines.push_back(define("RLX_FORM", form));
+    spec.defines.push_back(define("RLX_ROWS", rows));
+    spec.defines.push_back(define("RLX_RUN_X", fitting_vector(run, p.input)));
+    spec.defines.push_back(define("RLX_RUN_H", fitting_vector(run, p.hidden)));
+    return tools.jit.get(spec);
+  };
+  const int64_t blocks = ceil_div(p.hidden, block / 32) * p.directions * ceil_div(p.batch, rows);
+  const LaunchShape shape = blocks_of(blocks, block, bytes ? levels_bytes(p, rows) : 0);
+  std::vector<KernelPtr> forms = {kernel(bytes ? rounded : products, block)};
+  if (prim.kind == RecurrentKind::gru && !prim.linear_before_reset) {
+    forms.push_back(kernel(candidate, block));
+  }
+  std::vector<SelectedStep> launches;
+  for (p.step = 0; p.step < p.steps; ++p.step) {
+    for (const KernelPtr& form : forms) launches.push_back(launch.finish(form, shape));
+  }
+  const int64_t states = p.batch * p.directions * p.hidden;
+  Selection selection;
+  selection.rung = "a launch for each step";
+  selection.workspace = state_bytes(p, gate_counts[size_t(prim.kind)], request.inputs[0].dtype) +
+                        2 * sizeof(float);  // by what x is rounded
+  selection.steps.push_back(launch.finish(kernel(begin, begin_block),
+                                          blocks_of(ceil_div(states, begin_block), begin_block)));
+  selection.steps.push_back({StepKind::launch,
+                             std::make_shared<LaunchesBody>(std::move(launches))});
+  return selection;
 }
 
 }  // namespace
@@ -186,7 +264,10 @@ Selection select_recurrent(const Recurrent& prim, const SelectRequest& request,
     return std::move(*found);
   }
   log_fallback(tools.options.log_fallback, "Recurrent", refusal);
-  Selection kernel = by_kernel(prim, request, tools, launch);
+  bind_operands(launch, request);
+  Selection kernel = by_steps_pays(prim, request, launch.params)
+                         ? by_steps(prim, request, tools, launch)
+                         : by_rows(prim, request, tools, launch);
   kernel.reason = refusal;
   return kernel;
 }
