@@ -72,8 +72,9 @@ class Options:
     def check_force(self, device: Device) -> None:
         """InputError where the device has no rung `force`."""
         if self.force and self.force not in device.rungs:
-            raise InputError(f"option 'force' names no rung of {device.name}",
-                             expected=", ".join(device.rungs), got=repr(self.force))
+            raise InputError("option 'force' or RLX_KERNEL_DISPATCH names no rung of "
+                             + device.name, expected=", ".join(device.rungs),
+                             got=repr(self.force))
 
     def left_out(self, device: str) -> tuple[str, ...]:
         """Passes not to run: those of `disable`, and what gains nothing on the device."""

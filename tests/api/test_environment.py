@@ -69,6 +69,7 @@ def test_one_of_two_options_of_a_variable_may_be_given(monkeypatch):
 @pytest.mark.parametrize("name, text", [
     ("RLX_WORKERS", "many"), ("RLX_WORKERS", "-1"), ("RLX_VERBOSE", "yes"),
     ("RLX_CUDA_EXEC_MODE", "stream:2"), ("RLX_CUDA_EXEC_MODE", "multistream:x"),
+    ("RLX_KERNEL_DISPATCH", "fastest"),
     ("RLX_CUDA_EXEC_MODE", "foo"), ("RLX_CUDA_EXEC_MODE", "multistream:99"),
     ("RLX_WORKERS", "3000000000"), ("RLX_CUDA_ARENA_POOL", "plenty"), ("RLX_CUDA_ARENA_POOL", "-1"),
     ("RLX_CUDA_ARENA_POOL", str(2**63)), ("RLX_WORKERS", "9" * 10_000), ("RLX_WORKERS", "٣"),
