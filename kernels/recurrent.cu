@@ -118,8 +118,8 @@ RLX_FN T dot_levels(const Recurrent& p, const Row& row, int operand, long long g
 RLX_FN void rounded_products(const Recurrent& p, int direction, long long t, const Levels& of_x,
                              short* levels) {
   const long long n = p.hidden, all = gate_count * n, width = p.input + n;
-  const Levels of_h = levels_of(p.batch * n, [&](long long i) {
-    return t < length_of(p, i / n) ? float(row_of(p, direction, i / n).h[i % n]) : 0.0f;
+  const Levels of_h = levels_of_states(p, t, [&](long long b) {
+    return row_of(p, direction, b).h;
   });
   for (long long i = threadIdx.x; i < p.batch * width; i += RLX_BLOCK) {
     const long long b = i / width, j = i % width;
@@ -145,9 +145,7 @@ RLX_FN void walk_rounded(const Recurrent& p, int direction) {
   for (long long b = 0; b < p.batch; ++b) {
     begin(p, row_of(p, direction, b), state_of(p, direction, b));
   }
-  const S* x = static_cast<const S*>(p.x);
-  const Levels of_x = levels_of(p.steps * p.batch * p.input,
-                                [&](long long i) { return float(rlx::load(x + i)); });
+  const Levels of_x = levels_of_input(p);
   const long long rows = p.batch * p.directions, each = p.batch * (p.input + p.hidden);
   short* levels = reinterpret_cast<short*>(static_cast<T*>(p.state) +
                                            rows * (gate_count + 4) * p.hidden) + direction * each;

@@ -116,9 +116,7 @@ extern "C" __global__ void __launch_bounds__(RLX_BLOCK) recurrent_step(const Rec
   }
   if constexpr (rounded) {
     if (rlx::block_rank() != 0) return;
-    const S* x = static_cast<const S*>(p.x);
-    const Levels levels = levels_of(p.steps * p.batch * p.input,
-                                    [&](long long i) { return float(rlx::load(x + i)); });
+    const Levels levels = levels_of_input(p);
     if (threadIdx.x == 0) *levels_of_x(p) = levels;
   }
 }
@@ -197,17 +195,18 @@ extern "C" __global__ void __launch_bounds__(RLX_BLOCK) recurrent_step(const Rec
   const Place at = place_of(p);
   const long long n = p.hidden;
   const auto old = [&](long long b) { return state_after(p, row_of(p, at.direction, b), p.step); };
-  const Levels of_x = *levels_of_x(p), of_h = levels_of(p.batch * n, [&](long long i) {
-    return at.t < length_of(p, i / n) ? float(old(i / n)[i % n]) : 0.0f;
-  });
+  const Levels of_x = *levels_of_x(p), of_h = levels_of_states(p, at.t, old);
   short* const h_levels = reinterpret_cast<short*>(memory);
   short* const x_levels = h_levels + (tile * n + 7) / 8 * 8;
-  for (long long i = threadIdx.x; i < tile * n; i += RLX_BLOCK) {
-    h_levels[i] = level_of(of_h, float(old(row_at(p, at, int(i / n)))[i % n]));
-  }
-  for (long long i = threadIdx.x; i < tile * p.input; i += RLX_BLOCK) {
-    const S* x = input_of(p, row_at(p, at, int(i / p.input)), at.t);
-    x_levels[i] = level_of(of_x, float(rlx::load(x + i % p.input)));
+  for (int r = 0; r < tile; ++r) {
+    const T* const from = old(row_at(p, at, r));
+    const S* const x = input_of(p, row_at(p, at, r), at.t);
+    for (long long j = threadIdx.x; j < n; j += RLX_BLOCK) {
+      h_levels[r * n + j] = level_of(of_h, float(from[j]));
+    }
+    for (long long j = threadIdx.x; j < p.input; j += RLX_BLOCK) {
+      x_levels[r * p.input + j] = level_of(of_x, float(rlx::load(x + j)));
+    }
   }
   __syncthreads();
   if (at.unit >= n) return;

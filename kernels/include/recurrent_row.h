@@ -141,21 +141,40 @@ struct Levels {
 
 RLX_FN float cut(float x) { return x > 0 ? (x < 255 ? x : 255.0f) : 0.0f; }
 
-// Of value(i) for all i below `count`; the whole block finds them together.
-template <class F> RLX_FN Levels levels_of(long long count, F value) {
+// Of what the block's threads have met; zero counts as met. The whole block finds them together.
+RLX_FN Levels levels_between(float low, float high) {
   __shared__ float parts[2][warps];
-  float low = 0, high = 0;
-  for (long long i = threadIdx.x; i < count; i += RLX_BLOCK) {
-    const float x = value(i);
-    low = x < low ? x : low;
-    high = x > high ? x : high;
-  }
   low = group_reduce<RLX_BLOCK>(low, parts[0], [](float a, float b) { return b < a ? b : a; });
-  high = group_reduce<RLX_BLOCK>(high, parts[1],
-                                      [](float a, float b) { return b > a ? b : a; });
+  high = group_reduce<RLX_BLOCK>(high, parts[1], [](float a, float b) { return b > a ? b : a; });
   const float scale = (high - low) / 255.0f;
   const Levels levels = {scale > 0 ? scale : 1.0f, 0};
   return {levels.scale, scalar::rint(cut(-low / levels.scale))};
+}
+
+RLX_FN void widen(float& low, float& high, float x) {
+  low = x < low ? x : low;
+  high = x > high ? x : high;
+}
+
+// Of x in all steps.
+RLX_FN Levels levels_of_input(const Recurrent& p) {
+  const S* x = static_cast<const S*>(p.x);
+  float low = 0, high = 0;
+  for (long long i = threadIdx.x; i < p.steps * p.batch * p.input; i += RLX_BLOCK) {
+    widen(low, high, float(load(x + i)));
+  }
+  return levels_between(low, high);
+}
+
+// Of the states, given by state(b), of all rows that have a step t.
+template <class F> RLX_FN Levels levels_of_states(const Recurrent& p, long long t, F state) {
+  float low = 0, high = 0;
+  for (long long b = 0; b < p.batch; ++b) {
+    if (t >= length_of(p, b)) continue;
+    const T* const h = state(b);
+    for (long long j = threadIdx.x; j < p.hidden; j += RLX_BLOCK) widen(low, high, float(h[j]));
+  }
+  return levels_between(low, high);
 }
 
 // The level of x, less that of 0.
