@@ -203,8 +203,9 @@ size_t levels_bytes(const params::Recurrent& p, int rows) {
 // latency in the whole card, about 4 us, each step is a launch.
 bool by_steps_pays(const Recurrent& prim, const SelectRequest& request,
                    const params::Recurrent& p) {
-  constexpr int64_t least_weights = 160 << 10, most_levels = 48 << 10;
-  if (p.steps == 0) return false;
+  constexpr int64_t least_weights = 160 << 10, most_levels = 47 << 10;
+  constexpr int64_t most_steps = 16 << 10;  // a launch takes a kilobyte here and in a graph
+  if (p.steps == 0 || p.steps > most_steps) return false;
   const bool bytes = has_bytes(request);
   if (bytes && (prim.kind != RecurrentKind::lstm ||
                 levels_bytes(p, tile_rows(p, true)) > size_t(most_levels))) {
