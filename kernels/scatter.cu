@@ -1,6 +1,6 @@
 // Scatters into a copy of data. With a reduction each target belongs to one thread, which takes
-// its updates in index order: results are the same in every run. Where rows are many they are
-// sorted by target first, so that there are as many threads as targets.
+// its updates in index order: results are the same in every run. Where lines are long and few
+// their rows are sorted by target first, so that there are as many threads as targets.
 #include "kernels/include/element.h"
 #include "kernels/include/index.h"
 #include "kernels/include/indices.h"
@@ -20,9 +20,34 @@ RLX_FN void put(T* target, T update) {
 #endif
 }
 
-#if RLX_FORM != 0 && RLX_FORM != 5
-// Where row `row` begins in y; -1 for a bad index.
-RLX_FN long long target_of(const rlx::params::ScatterNd& p, Index row) {
+struct Line {
+  Index row;    // its first in indices and updates
+  long long y;  // where it begins there
+};
+
+RLX_FN Line line_of(const rlx::params::Scatter& p, Index line) {
+  Line found = {0, 0};
+  for (int k = 0; k < p.axes; ++k) {
+    const Index c = rlx::split(line, p.extents[k]);
+    found.row += c * Index(p.line_rows[k]);
+    found.y += (long long)(c) * p.line_strides[k];
+  }
+  return found;
+}
+
+struct Place {
+  Index line, row;  // in it
+};
+
+// Rows side by side in memory belong to neighbouring threads, be they of one line or of several.
+RLX_FN Place place_of(const rlx::params::Scatter& p, Index n) {
+  if (p.lines == 1) return {0, n};
+  if (p.row_step > 1) return {n % Index(p.lines), n / Index(p.lines)};
+  return {n / Index(p.rows), n % Index(p.rows)};
+}
+
+// Where row `row` goes from where its line begins in y; -1 for a bad index.
+RLX_FN long long target_of(const rlx::params::Scatter& p, Index row) {
   const auto* indices = static_cast<const RLX_INDICES*>(p.indices);
   long long to = 0;
   bool inside = true;
@@ -34,95 +59,93 @@ RLX_FN long long target_of(const rlx::params::ScatterNd& p, Index row) {
   }
   return inside ? to : -1;
 }
-#endif
 
 }  // namespace
 
 #if RLX_FORM == 0
-// A thread for each line of indices along the axis: only within one do targets coincide.
-extern "C" __global__ void scatter(const rlx::params::Elements p) {
-  const auto* indices = static_cast<const RLX_INDICES*>(p.indices);
-  const auto* updates = static_cast<const T*>(p.data);
-  const Index step = rlx::thread_count();
-  for (Index line = rlx::thread_rank(); line < Index(p.count); line += step) {
-    Index rest = line;
-    long long from = 0, to = 0;
-    for (int k = p.axes - 1; k >= 0; --k) {
-      const long long c = (long long)(rlx::split(rest, p.extents[k]));
-      from += c * p.line_strides[k];
-      to += c * p.strides[k];
-    }
-    for (long long i = 0; i < p.line; ++i) {
-      const Index at = Index(from + i * p.line_step);
-      const long long index = rlx::checked_index(indices, at, p.length, p.fault);
-      if (index >= 0) put(static_cast<T*>(p.y) + (to + index * p.strides[p.axis]), updates[at]);
+// A thread for each column of each line takes all rows: only there do targets coincide.
+extern "C" __global__ void scatter(const rlx::params::Scatter p) {
+  const Index inner = Index(p.inner.value), count = Index(p.lines) * inner;
+  for (Index n = rlx::thread_rank(); n < count; n += rlx::thread_count()) {
+    Index l = n;
+    const Index column = rlx::split(l, p.inner);
+    const Line line = line_of(p, l);
+    for (Index i = 0; i < Index(p.rows); ++i) {
+      const Index row = line.row + i * Index(p.row_step);
+      const long long to = target_of(p, row);
+      const T update = static_cast<const T*>(p.updates)[row * inner + column];
+      if (to >= 0) put(static_cast<T*>(p.y) + line.y + to + column, update);
     }
   }
 }
 #elif RLX_FORM == 1
-// ScatterND without a reduction: targets do not coincide.
-extern "C" __global__ void scatter(const rlx::params::ScatterNd p) {
-  const Index count = Index(p.rows) * Index(p.inner.value), step = rlx::thread_count();
-  for (Index i = rlx::thread_rank(); i < count; i += step) {
-    Index row = i;
-    const Index column = rlx::split(row, p.inner);
+// Without a reduction targets do not coincide: a thread for each update.
+extern "C" __global__ void scatter(const rlx::params::Scatter p) {
+  const Index inner = Index(p.inner.value), count = Index(p.lines) * Index(p.rows) * inner;
+  for (Index n = rlx::thread_rank(); n < count; n += rlx::thread_count()) {
+    Index rest = n;
+    const Index column = rlx::split(rest, p.inner);
+    const Place place = place_of(p, rest);
+    const Line line = line_of(p, place.line);
+    const Index row = line.row + place.row * Index(p.row_step);
     const long long to = target_of(p, row);
-    if (to >= 0) put(static_cast<T*>(p.y) + to + column, static_cast<const T*>(p.updates)[i]);
+    if (to < 0) continue;
+    put(static_cast<T*>(p.y) + line.y + to + column,
+        static_cast<const T*>(p.updates)[row * inner + column]);
   }
 }
 #elif RLX_FORM == 2
-// ScatterND with a reduction: a thread for each column of the rows.
-extern "C" __global__ void scatter(const rlx::params::ScatterNd p) {
-  const Index step = rlx::thread_count();
-  for (Index column = rlx::thread_rank(); column < Index(p.inner.value); column += step) {
-    for (Index row = 0; row < Index(p.rows); ++row) {
-      const long long to = target_of(p, row);
-      const T update = static_cast<const T*>(p.updates)[row * Index(p.inner.value) + column];
-      if (to >= 0) put(static_cast<T*>(p.y) + to + column, update);
-    }
-  }
-}
-#elif RLX_FORM == 3
 // What rows are sorted by; bad ones and what pads the list come last.
-extern "C" __global__ void scatter(const rlx::params::ScatterNd p) {
-  for (Index i = rlx::thread_rank(); i < Index(p.padded); i += rlx::thread_count()) {
-    const long long to = i < Index(p.rows) ? target_of(p, i) : -1;
-    p.keys[i] = to < 0 ? ~0ull : (unsigned long long)(to);
-    p.places[i] = (long long)(i);
-  }
-}
-#elif RLX_FORM == 4
-// A thread for each column of the first of the rows that have one target takes all of them.
-extern "C" __global__ void scatter(const rlx::params::ScatterNd p) {
-  const Index inner = Index(p.inner.value), count = Index(p.rows) * inner;
+extern "C" __global__ void scatter(const rlx::params::Scatter p) {
+  const Index padded = Index(p.padded), count = Index(p.lines) * padded;
   for (Index n = rlx::thread_rank(); n < count; n += rlx::thread_count()) {
-    Index i = n;
-    const Index column = rlx::split(i, p.inner);
-    const Index key = p.keys[i];
-    if (key == ~0ull || (i > 0 && p.keys[i - 1] == key)) continue;
-    T* const target = static_cast<T*>(p.y) + key + column;
-    for (; i < Index(p.rows) && p.keys[i] == key; ++i) {
-      put(target, static_cast<const T*>(p.updates)[Index(p.places[i]) * inner + column]);
+    const Index i = n % padded;
+    long long to = -1;
+    if (i < Index(p.rows)) {
+      const Line line = line_of(p, Index(p.first) + n / padded);
+      to = target_of(p, line.row + i * Index(p.row_step));
     }
+    p.keys[n] = to < 0 ? ~0ull : (unsigned long long)(to);
+    p.places[n] = (long long)(i);
   }
 }
 #else
-// ScatterElements without a reduction along few, long lines: targets do not coincide.
-extern "C" __global__ void scatter(const rlx::params::Elements p) {
-  const Index count = Index(p.count) * Index(p.line), step = rlx::thread_count();
-  for (Index n = rlx::thread_rank(); n < count; n += step) {
-    Index rest = n / Index(p.line);
-    long long from = (long long)(n % Index(p.line)) * p.line_step, to = 0;
-    for (int k = p.axes - 1; k >= 0; --k) {
-      const long long c = (long long)(rlx::split(rest, p.extents[k]));
-      from += c * p.line_strides[k];
-      to += c * p.strides[k];
+// A thread for each column of the first of a line's rows that have one target takes all of them,
+// some at a time, so that it waits for memory less often than once for each.
+extern "C" __global__ void scatter(const rlx::params::Scatter p) {
+  constexpr int at_once = 8;
+  const Index inner = Index(p.inner.value), count = Index(p.lines) * Index(p.rows) * inner;
+  for (Index n = rlx::thread_rank(); n < count; n += rlx::thread_count()) {
+    Index rest = n;
+    const Index column = rlx::split(rest, p.inner);
+    const Place place = place_of(p, rest);
+    const auto* keys = p.keys + place.line * Index(p.padded);
+    const auto* places = p.places + place.line * Index(p.padded);
+    Index i = place.row;
+    const Index key = keys[i];
+    if (key == ~0ull || (i > 0 && keys[i - 1] == key)) continue;
+    const Line line = line_of(p, Index(p.first) + place.line);
+    const T* const updates = static_cast<const T*>(p.updates) + line.row * inner + column;
+    T* const target = static_cast<T*>(p.y) + line.y + key + column;
+    T value = *target;
+    const Index own = Index(places[i]), last = Index(p.padded) - 1;
+    for (bool more = true; more; i += at_once) {
+      bool same[at_once];
+      T update[at_once];
+#pragma unroll
+      for (int k = 0; k < at_once; ++k) {
+        const Index at = i + Index(k) < last ? i + Index(k) : last;
+        same[k] = i + Index(k) <= last && keys[at] == key;
+        const Index row = same[k] ? Index(places[at]) : own;  // no branch: loads overlap
+        update[k] = updates[row * Index(p.row_step) * inner];
+      }
+#pragma unroll
+      for (int k = 0; k < at_once; ++k) {
+        if (same[k]) put(&value, update[k]);
+      }
+      more = same[at_once - 1];
     }
-    const long long index = rlx::checked_index(static_cast<const RLX_INDICES*>(p.indices),
-                                               Index(from), p.length, p.fault);
-    if (index < 0) continue;
-    put(static_cast<T*>(p.y) + (to + index * p.strides[p.axis]),
-        static_cast<const T*>(p.data)[from]);
+    *target = value;
   }
 }
 #endif

@@ -1,4 +1,5 @@
-// TopK: a bitonic sort of (key, index), in shared memory for short lines, step by step for long.
+// TopK: a bitonic sort of (key, index). Steps over short distances run in shared memory, a whole
+// line's when it is short; those over long ones run one by one.
 #include "kernels/include/index.h"
 #include "kernels/include/order.h"
 #include "kernels/params/sort.h"
@@ -36,6 +37,21 @@ RLX_FN void exchange(Key* keys, I* places, Index low, Index high, bool ascending
   keys[high] = key, places[high] = place;
 }
 
+// The steps of runs `run` to `last` that stay within `padded` pairs, one thread for two of them;
+// these begin at place `first` of their line.
+template <class I>
+RLX_FN void sort_shared(Key* keys, I* places, unsigned padded, Index first, Index run, Index last) {
+  for (; run <= last; run *= 2) {
+    unsigned distance = (run < padded ? unsigned(run) : padded) / 2;
+    for (; distance > 0; distance /= 2) {
+      __syncthreads();
+      const unsigned low = 2 * distance * (threadIdx.x / distance) + threadIdx.x % distance;
+      exchange(keys, places, low, low + distance, ((first + low) & run) == 0);
+    }
+  }
+  __syncthreads();
+}
+
 RLX_FN void put(const rlx::params::Sort& p, const Line& line, Index j, Index from) {
   const Index to = line.y + j * Index(p.inner);
   static_cast<S*>(p.values)[to] = static_cast<const S*>(p.x)[line.x + from * Index(p.inner)];
@@ -56,14 +72,7 @@ extern "C" __global__ void __launch_bounds__(RLX_PADDED / 2) sort(const rlx::par
     keys[i] = inside ? key_of(p, line.x + i * Index(p.inner)) : ~Key(0);
     places[i] = inside ? i : i + padded;
   }
-  for (unsigned run = 2; run <= padded; run *= 2) {
-    for (unsigned distance = run / 2; distance > 0; distance /= 2) {
-      __syncthreads();
-      const unsigned low = 2 * distance * (threadIdx.x / distance) + threadIdx.x % distance;
-      exchange(keys, places, low, low + distance, (low & run) == 0);
-    }
-  }
-  __syncthreads();
+  sort_shared(keys, places, padded, 0, 2, padded);
   for (unsigned j = threadIdx.x; j < p.k; j += padded / 2) put(p, line, j, places[j]);
 }
 #elif RLX_FORM == 1
@@ -86,12 +95,28 @@ extern "C" __global__ void sort(const rlx::params::Sort p) {
     exchange(p.keys + first, p.places + first, low, low + distance, (low & Index(p.run)) == 0);
   }
 }
-#else
+#elif RLX_FORM == 3
 extern "C" __global__ void sort(const rlx::params::Sort p) {
   const Index count = Index(p.outer) * Index(p.inner) * Index(p.k);
   for (Index n = rlx::thread_rank(); n < count; n += rlx::thread_count()) {
     const Index l = n / Index(p.k), j = n % Index(p.k);
     put(p, line_of(p, l), j, Index(p.places[l * Index(p.padded) + j]));
+  }
+}
+#else
+// A block for each RLX_PADDED pairs.
+extern "C" __global__ void __launch_bounds__(RLX_PADDED / 2) sort(const rlx::params::Sort p) {
+  constexpr unsigned padded = RLX_PADDED;
+  __shared__ Key keys[padded];
+  __shared__ long long places[padded];
+  const Index first = rlx::block_rank() * padded;
+  if (first >= Index(p.outer) * Index(p.inner) * Index(p.padded)) return;
+  for (unsigned i = threadIdx.x; i < padded; i += padded / 2) {
+    keys[i] = p.keys[first + i], places[i] = p.places[first + i];
+  }
+  sort_shared(keys, places, padded, first % Index(p.padded), Index(p.run), Index(p.last_run));
+  for (unsigned i = threadIdx.x; i < padded; i += padded / 2) {
+    p.keys[first + i] = keys[i], p.places[first + i] = places[i];
   }
 }
 #endif

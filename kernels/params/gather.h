@@ -24,33 +24,37 @@ struct Gather {
 
 // Over the elements of indices (`extents`): the coordinate along `axis` is replaced by the index.
 struct Elements {
-  const void* data = nullptr;     // scatter: the updates
+  const void* data = nullptr;
   const void* indices = nullptr;
   void* y = nullptr;
   unsigned long long* fault = nullptr;
   long long count = 0;
   int axes = 1, axis = 0;
-  long long length = 0;                  // of the replaced axis
-  Divisor extents[gather_axes] = {};     // of indices; scatter: without `axis`, see lines
-  long long strides[gather_axes] = {};   // of the tensor that is indexed
-  long long line = 0, line_step = 0;     // scatter: elements of indices along axis, and their step
-  long long line_strides[gather_axes] = {};  // scatter: of indices, for `extents`
+  long long length = 0;  // of the replaced axis
+  Divisor extents[gather_axes] = {};
+  long long strides[gather_axes] = {};  // of data
 };
 
-// Row r of `inner` elements goes to the sum over k < depth of index[r][k] * strides[k].
-struct ScatterNd {
+// Lines of rows of `inner` elements. A line's coordinates c_k in `extents`, the innermost first,
+// say which row of updates and indices is its first, sum c_k * line_rows[k], and where it begins
+// in y, sum c_k * line_strides[k]; its rows are `row_step` apart. From there a row goes to the sum
+// over k < depth of index[row][k] * strides[k]. ScatterND: one line; ScatterElements: rows of one.
+struct Scatter {
   const void* updates = nullptr;
   const void* indices = nullptr;
   void* y = nullptr;
   unsigned long long* fault = nullptr;
-  long long rows = 0;
-  Divisor inner;
-  int depth = 1;
+  long long lines = 1, rows = 0, row_step = 1;
+  Divisor inner{};
+  int axes = 0, depth = 1;
+  Divisor extents[gather_axes] = {};
+  long long line_rows[gather_axes] = {}, line_strides[gather_axes] = {};
   long long lengths[gather_axes] = {}, strides[gather_axes] = {};
-  // Where rows are sorted by their targets: offsets in y, and rows; `padded` of each.
+  // Lines from `first` on whose rows are sorted by target: `padded` offsets in y and row numbers
+  // for each.
   unsigned long long* keys = nullptr;
   long long* places = nullptr;
-  long long padded = 0;
+  long long first = 0, padded = 0;
 };
 
 }  // namespace rlx::params

@@ -14,6 +14,7 @@ struct Sort {
   long long* places = nullptr;
   long long outer = 1, length = 1, inner = 1, k = 1, padded = 1;
   long long run = 2, distance = 1;     // of one step of a bitonic sort
+  long long last_run = 2;              // of steps in shared memory, from `run` on
   bool largest = true;
 };
 

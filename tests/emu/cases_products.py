@@ -170,6 +170,9 @@ def _order():
         out = (4, 7, 3) if len(shape) == 3 else (2, 7)
         yield Case(f"topk {shape}", ("sort",), Sort("topk", 1, 7, largest), [data],
                    [typed(F32, *out), typed(I64, *out)])
+    tied = rng.integers(-50, 50, (2, 9000)).astype(np.int32)
+    yield Case("topk of ties", ("sort",), Sort("topk", 1, 8990, True), [tied],
+               [typed(I32, 2, 8990), typed(I64, 2, 8990)])
 
 
 def _lstm_of_bytes(batchwise, kernel="recurrent", batch=3, size=6, hidden=5):

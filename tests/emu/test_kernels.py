@@ -8,6 +8,7 @@ import pytest
 from rlx.ir.reference import REFERENCES
 from tests.emu import (
     cases_convs, cases_cores, cases_elementwise, cases_products, cases_quantised,
+    cases_scatter,
 )
 from tests.emu.case import emulated
 from tests.emu.test_counts import KERNELS as COUNTED
@@ -15,7 +16,7 @@ from tests.emu.test_interpreted import KERNELS as COMPARED
 from tests.tolerance import tolerance
 
 CASES = [*cases_elementwise.cases(), *cases_products.cases(), *cases_cores.cases(),
-         *cases_convs.cases(), *cases_quantised.cases()]
+         *cases_convs.cases(), *cases_quantised.cases(), *cases_scatter.cases()]
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rlx.ir.prims import Conv, Fft, Scatter
+from rlx.ir.types import DType
 from tests.emu.case import F16, F32, I32, emulated, typed
 from tests.kernels.run_prim import run_prim
 from tests.tolerance import tolerance
@@ -93,3 +94,32 @@ def test_a_line_of_more_elements_than_an_int_counts(dtype, channels, filters, ru
     found, = run_prim(Conv((stride,), (1,), (0,), (0,), accumulate=F32 if out is F16 else I32),
                       [x, w, None, None], [typed(out, 1, filters, 3)], device=device, rung=rung)
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("reduction", ["add", "mul"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64])
+def test_many_lines_of_updates_are_taken_in_order(dtype, reduction, device):
+    """Rounding after each update shows the order, in lines side by side and behind each other."""
+    rng = np.random.default_rng(4)
+    data = rng.uniform(0.5, 1.5, (2, 5, 3)).astype(dtype)
+    at = rng.integers(-5, 5, (2, 200, 3)).astype(np.int32)
+    updates = rng.uniform(0.9, 1.1, at.shape).astype(dtype)
+    expected = data.copy()
+    combine = np.add if reduction == "add" else np.multiply
+    for a, k, c in np.ndindex(at.shape):
+        expected[a, at[a, k, c], c] = combine(expected[a, at[a, k, c], c], updates[a, k, c])
+    for axis, turn in ((1, (0, 1, 2)), (0, (1, 0, 2)), (2, (0, 2, 1))):
+        given = [np.ascontiguousarray(x.transpose(turn)) for x in (data, at, updates)]
+        out = typed(DType[np.dtype(dtype).name.upper()], *given[0].shape)
+        got, = run_prim(Scatter("elements", axis, reduction), given, [out], device=device)
+        np.testing.assert_array_equal(got, expected.transpose(turn))
+
+
+@pytest.mark.parametrize("lines", [3, 1025])
+def test_a_bad_index_in_one_of_many_lines_is_reported(lines, device):
+    at = np.zeros((70, lines), np.int64)
+    at[69, lines - 1] = -5
+    with pytest.raises(Exception, match="outside its axis"):
+        run_prim(Scatter("elements", 0, "add"), [np.zeros((4, lines), np.float32), at,
+                                                 np.ones((70, lines), np.float32)],
+                 [typed(F32, 4, lines)], device=device)

@@ -6,8 +6,10 @@ from rlx import _core
 from tests.emu import test_kernels as emulated, test_tf32 as rounded
 from tests.emu.test_long import (  # noqa: F401  (collected here too)
     test_a_bad_index_among_many_is_reported,
+    test_a_bad_index_in_one_of_many_lines_is_reported,
     test_a_transform_of_a_length_with_a_large_prime,
     test_long_lines_without_a_reduction,
+    test_many_lines_of_updates_are_taken_in_order,
     test_many_rows_of_updates,
     test_many_updates_are_taken_in_order,
 )

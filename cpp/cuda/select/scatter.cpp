@@ -1,4 +1,6 @@
 // ScatterElements and ScatterND: data is copied unless y may overwrite it, then updates go in.
+#include <bit>
+
 #include "cuda/select/parts.h"
 #include "cuda/select/sort_passes.h"
 #include "kernels/params/gather.h"
@@ -8,10 +10,16 @@
 namespace rlx::cuda {
 namespace {
 
-// From so many updates on, a thread that takes one after the other is slower than sorting them.
+// A thread that takes the rows of a line in turn waits about 0.4 us for each. Sorting them costs
+// two to four more launches and 20 to 80 steps in shared memory, 10 to 30 us together, so it gains
+// from 64 rows on. It moves some 200 bytes a row and line besides, which take less time than the
+// waiting while lines are no more than a thousand; more lines fill the card by themselves.
+constexpr int64_t long_line = 64, many_lines = 1024;
+// From so many rows on updates without a reduction, too, get a thread each along few lines.
 constexpr int64_t many_rows = 512;
-// Lines enough that one thread each fills the card.
-constexpr int64_t many_lines = 1024;
+// Keys that are sorted at a time, unless updates or one line's keys are larger: blocks that sort so
+// many fill the card.
+constexpr int64_t key_bytes = int64_t{8} << 20;
 
 SelectedStep copy_data(const SelectRequest& request, const Tools& tools) {
   const TensorDesc& data = request.inputs[0];
@@ -52,94 +60,46 @@ KernelSpec kernel_of(const Scatter& prim, const SelectRequest& request, int form
           {}};
 }
 
-template <class Params>
-void bind_operands(LaunchBuilder<Params>& launch, const void*& updates) {
-  launch.bind(updates, Source::operand(2));
-  launch.bind(launch.params.indices, Source::operand(1));
-  launch.bind(launch.params.y, Source::operand(3));
-  launch.bind(launch.params.fault, Source::fault());
-}
-
 void require_shape(const TensorDesc& updates, const Dims& expected) {
   if (updates.shape == expected) return;
   throw Error(ErrorKind::input, "updates have the wrong shape");
 }
 
-// Rows sorted by target, then a thread for each column of each target.
-void add_sorted(LaunchBuilder<params::ScatterNd> launch, const Scatter& prim,
-                const SelectRequest& request, const Tools& tools, Selection& selection) {
-  params::ScatterNd& p = launch.params;
-  LaunchBuilder<params::Sort> sort;
-  p.padded = 64;
-  while (p.padded < p.rows) p.padded *= 2;
-  sort.params.outer = sort.params.inner = 1;
-  sort.params.padded = p.padded;
-  const int64_t places = p.padded * int64_t(sizeof(uint64_t));
-  launch.bind(p.keys, Source::workspace());
-  launch.bind(p.places, Source::workspace(places));
-  sort.bind(sort.params.keys, Source::workspace());
-  sort.bind(sort.params.places, Source::workspace(places));
-  selection.workspace = size_t(2 * places);
-  selection.reason = "many updates: sorted by target";
-  const auto add = [&](int form, int64_t items) {
-    selection.steps.push_back(launch.finish(tools.jit.get(kernel_of(prim, request, form)),
-                                            walk_of(tools, items)));
-  };
-  add(3, p.padded);
-  add_sort_passes(sort, DType::int64, tools, selection);
-  add(4, p.rows * p.inner.value);
-}
-
-void scatter_elements(const Scatter& prim, const SelectRequest& request, const Tools& tools,
-                      Selection& selection) {
+params::Scatter elements_params(const Scatter& prim, const SelectRequest& request) {
   const TensorDesc &data = request.inputs[0], &indices = request.inputs[1];
   require_shape(request.inputs[2], indices.shape);
-  LaunchBuilder<params::Elements> launch;
-  params::Elements& p = launch.params;
-  p.axes = int(indices.shape.size());
-  if (p.axes > params::gather_axes) {
+  params::Scatter p;
+  if (indices.shape.size() > size_t(params::gather_axes)) {
     throw Error(ErrorKind::unsupported, "indices over more than 8 axes");
   }
-  p.axis = prim.axis;
-  p.length = data.shape[size_t(p.axis)];
-  p.line = indices.shape[size_t(p.axis)];
-  int64_t stride = 1;
-  for (int k = p.axes; k-- > 0; stride *= indices.shape[size_t(k)]) {
-    if (k == p.axis) p.line_step = stride;
-    else if (indices.shape[size_t(k)] > data.shape[size_t(k)]) {
+  const size_t axis = size_t(prim.axis);
+  p.lengths[0] = data.shape[axis];
+  p.strides[0] = data.strides[axis];
+  p.rows = indices.shape[axis];
+  int64_t step = 1;
+  for (size_t k = indices.shape.size(); k-- > 0; step *= indices.shape[k]) {
+    if (k == axis) {
+      p.row_step = step;
+      continue;
+    }
+    if (indices.shape[k] > data.shape[k]) {
       throw Error(ErrorKind::input, "indices are longer than data along axis " + std::to_string(k));
     }
-    p.extents[k] = params::Divisor(k == p.axis ? 1 : indices.shape[size_t(k)]);
-    p.strides[k] = data.strides[size_t(k)];
-    p.line_strides[k] = stride;
+    p.line_rows[p.axes] = step;
+    p.line_strides[p.axes] = data.strides[k];
+    p.extents[p.axes++] = params::Divisor(indices.shape[k]);
+    p.lines *= indices.shape[k];
   }
-  p.count = p.line > 0 ? indices.count() / p.line : 0;
-  bind_operands(launch, p.data);
-  const bool reduces = prim.reduction != ScatterReduction::none;
-  if (p.line >= many_rows && p.count == 1 && reduces) {
-    LaunchBuilder<params::ScatterNd> rows;
-    rows.params.rows = p.line;
-    rows.params.inner = params::Divisor(1);
-    rows.params.lengths[0] = p.length;
-    rows.params.strides[0] = p.strides[p.axis];
-    bind_operands(rows, rows.params.updates);
-    return add_sorted(rows, prim, request, tools, selection);
-  }
-  const bool apart = p.line >= many_rows && p.count < many_lines && !reduces;
-  selection.steps.push_back(launch.finish(tools.jit.get(kernel_of(prim, request, apart ? 5 : 0)),
-                                          apart ? walk_of(tools, p.count * p.line)
-                                                : walk_of(tools, p.count, 64)));
+  return p;
 }
 
-void scatter_nd(const Scatter& prim, const SelectRequest& request, const Tools& tools,
-                Selection& selection) {
+params::Scatter nd_params(const SelectRequest& request) {
   const TensorDesc &data = request.inputs[0], &indices = request.inputs[1];
   const size_t depth = size_t(indices.shape.back());
-  LaunchBuilder<params::ScatterNd> launch;
-  params::ScatterNd& p = launch.params;
   if (depth > size_t(params::gather_axes)) {
     throw Error(ErrorKind::unsupported, "indices over more than 8 axes");
   }
+  params::Scatter p;
   p.depth = int(depth);
   p.rows = 1;
   int64_t inner = 1;
@@ -159,11 +119,64 @@ void scatter_nd(const Scatter& prim, const SelectRequest& request, const Tools& 
   }
   require_shape(request.inputs[2], expected);
   p.inner = params::Divisor(inner);
-  bind_operands(launch, p.updates);
-  const bool reduces = prim.reduction != ScatterReduction::none;
-  if (reduces && p.rows >= many_rows) return add_sorted(launch, prim, request, tools, selection);
-  selection.steps.push_back(launch.finish(tools.jit.get(kernel_of(prim, request, reduces ? 2 : 1)),
-                                          walk_of(tools, reduces ? inner : p.rows * inner)));
+  return p;
+}
+
+// Rows of each line sorted by target, then a thread for each column of each target; as many lines
+// at a time as the workspace holds.
+void add_sorted(LaunchBuilder<params::Scatter>& launch, const Scatter& prim,
+                const SelectRequest& request, const Tools& tools, Selection& selection) {
+  params::Scatter& p = launch.params;
+  p.padded = int64_t(std::bit_ceil(uint64_t(p.rows)));
+  const int64_t line_bytes = p.padded * int64_t(sizeof(uint64_t) + sizeof(int64_t));
+  const int64_t most = std::max(key_bytes, int64_t(request.inputs[2].bytes()));
+  const int64_t lines = p.lines, group = std::clamp<int64_t>(most / line_bytes, 1, lines);
+  const int64_t places = group * p.padded * int64_t(sizeof(uint64_t));
+  LaunchBuilder<params::Sort> sort;
+  sort.params.padded = p.padded;
+  launch.bind(p.keys, Source::workspace());
+  launch.bind(p.places, Source::workspace(places));
+  sort.bind(sort.params.keys, Source::workspace());
+  sort.bind(sort.params.places, Source::workspace(places));
+  selection.workspace = size_t(group * line_bytes);
+  selection.reason = "many updates: sorted by target";
+  if (group < lines) {
+    selection.reason += ", " + std::to_string(group) + " of " + std::to_string(lines) +
+                        " lines at a time: the keys of all would take " +
+                        std::to_string(ceil_div(lines * line_bytes, 1 << 20)) + " MiB";
+  }
+  const auto add = [&](int form, int64_t items) {
+    selection.steps.push_back(launch.finish(tools.jit.get(kernel_of(prim, request, form)),
+                                            walk_of(tools, items)));
+  };
+  for (p.first = 0; p.first < lines; p.first += group) {
+    p.lines = sort.params.outer = std::min<int64_t>(group, lines - p.first);
+    add(2, p.lines * p.padded);
+    add_sort_passes(sort, tools, selection);
+    add(3, p.lines * p.rows * p.inner.value);
+  }
+}
+
+void add_updates(const Scatter& prim, const SelectRequest& request, const Tools& tools,
+                 Selection& selection) {
+  LaunchBuilder<params::Scatter> launch;
+  params::Scatter& p = launch.params;
+  const bool nd = prim.kind == ScatterKind::nd, reduces = prim.reduction != ScatterReduction::none;
+  p = nd ? nd_params(request) : elements_params(prim, request);
+  if (request.inputs[2].count() == 0) return;
+  launch.bind(p.updates, Source::operand(2));
+  launch.bind(p.indices, Source::operand(1));
+  launch.bind(p.y, Source::operand(3));
+  launch.bind(p.fault, Source::fault());
+  const bool few = p.lines <= many_lines;
+  if (reduces && few && p.rows >= long_line) {
+    return add_sorted(launch, prim, request, tools, selection);
+  }
+  const bool apart = !reduces && (nd || (few && p.rows >= many_rows));
+  const int64_t columns = p.lines * p.inner.value;
+  selection.steps.push_back(
+      launch.finish(tools.jit.get(kernel_of(prim, request, apart ? 1 : 0)),
+                    apart ? walk_of(tools, columns * p.rows) : walk_of(tools, columns, 64)));
 }
 
 }  // namespace
@@ -173,13 +186,7 @@ Selection select_scatter(const Scatter& prim, const SelectRequest& request, cons
   selection.rung = "scatter";
   if (request.outputs[0].count() == 0) return selection;
   selection.steps.push_back(copy_data(request, tools));
-  Selection updates;
-  if (prim.kind == ScatterKind::elements) scatter_elements(prim, request, tools, updates);
-  else scatter_nd(prim, request, tools, updates);
-  if (request.inputs[2].count() == 0) return selection;
-  selection.workspace = updates.workspace;
-  selection.reason = updates.reason;
-  std::ranges::move(updates.steps, std::back_inserter(selection.steps));
+  add_updates(prim, request, tools, selection);
   return selection;
 }
 

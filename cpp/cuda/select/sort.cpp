@@ -46,23 +46,34 @@ Selection select_topk(const Sort& prim, const SelectRequest& request, const Tool
     selection.steps.push_back(launch.finish(tools.jit.get(kernel), walk_of(tools, items)));
   };
   add(1, lines * p.padded);
-  add_sort_passes(launch, x.dtype, tools, selection);
+  add_sort_passes(launch, tools, selection);
   add(3, lines * p.k);
   return selection;
 }
 
 }  // namespace
 
-void add_sort_passes(LaunchBuilder<params::Sort>& launch, DType type, const Tools& tools,
+void add_sort_passes(LaunchBuilder<params::Sort>& launch, const Tools& tools,
                      Selection& selection) {
   params::Sort& p = launch.params;
-  const KernelSpec kernel{"kernels/sort.cu", "sort",
-                          {define("RLX_T", storage_name(type)), define("RLX_FORM", 2)}, {}};
-  const int64_t pairs = p.outer * p.inner * p.padded / 2;
-  for (p.run = 2; p.run <= p.padded; p.run *= 2) {
-    for (p.distance = p.run / 2; p.distance > 0; p.distance /= 2) {
-      selection.steps.push_back(launch.finish(tools.jit.get(kernel), walk_of(tools, pairs)));
+  const int64_t pairs = p.outer * p.inner * p.padded;
+  const int64_t block = std::min<int64_t>(p.padded, shared_line);
+  const auto add = [&](int form, const LaunchShape& shape) {
+    const KernelSpec kernel{"kernels/sort.cu", "sort",
+                            {define("RLX_T", storage_name(DType::int64)),  // only keys are read
+                             define("RLX_PADDED", block), define("RLX_FORM", form)},
+                            {}};
+    selection.steps.push_back(launch.finish(tools.jit.get(kernel), shape));
+  };
+  const LaunchShape shared = blocks_of(pairs / block, int(block / 2));
+  p.run = 2, p.last_run = block;
+  add(4, shared);
+  for (p.run = 2 * block; p.run <= p.padded; p.run *= 2) {
+    for (p.distance = p.run / 2; p.distance >= block; p.distance /= 2) {
+      add(2, walk_of(tools, pairs / 2));
     }
+    p.last_run = p.run;
+    add(4, shared);
   }
 }
 
