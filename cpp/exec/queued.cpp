@@ -47,7 +47,18 @@ void Runner::run_queued(PlanState& state) {
     queue.copy(context_.data[size_t(value.root)], value.address, bytes);
     to_host = true;
   }
-  if (to_host || from_host) queue.synchronize();
+  shared_.uploaded |= from_host;
+  if (to_host) settle();
+}
+
+void Runner::upload(void* to, const Tensor& tensor) {
+  shared_.queue->copy(to, tensor.data, tensor.bytes());
+  shared_.uploaded = true;
+}
+
+void Runner::settle() {
+  shared_.queue->synchronize();
+  shared_.uploaded = false;
 }
 
 // Gives each value outside the arena its address on the device; copies those that are read and
