@@ -68,7 +68,8 @@ for name in $steps; do
       step "$name" 400 compute-sanitizer --tool "$name" --target-processes all --error-exitcode 9 \
         --kernel-name-exclude kernel_substring=cudnn \
         --kernel-name-exclude kernel_substring=cutlass \
-        $python -m pytest tests/gpu/test_kernels.py -q -x --no-header -p no:cacheprovider ;;
+        $python -m pytest tests/gpu/test_kernels.py tests/gpu/test_decode.py \
+        -q -x --no-header -p no:cacheprovider ;;
     peers) TAIL=40 step peers 300 bash -c peers ;;
     *) echo "no step is named $name"; exit 2 ;;
   esac
