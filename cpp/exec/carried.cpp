@@ -1,31 +1,29 @@
 // Double buffers of loop-carried values.
 #include "exec/carried.h"
 
+#include <cstring>
+
 #include "exec/hooks.h"
 
 namespace rlx {
 
 Carried::Carried(Runner& runner, std::span<const ValueId> initial,
-                 std::span<const ValueId> outputs, size_t first_input)
+                 std::span<const ValueId> outputs)
     : runner_(runner), outputs_(outputs.first(initial.size())), fresh_(initial.size()),
-      moved_(initial.size(), false), body_(runner.child_unit(0).facts),
-      handed_(runner.child_context(0).handed), first_input_(first_input) {
-  for (ValueId v : initial) current_.push_back(runner.resident_value(v));
-  const size_t count = body_.program->outputs.size();
-  for (int set : {0, 1}) handed_[set].resize(count);
+      moved_(initial.size(), false) {
+  for (ValueId v : initial) current_.push_back(runner.value(v));
+  for (auto& set : unread_) set.resize(initial.size());
 }
 
-void* Carried::next(size_t c, DType dtype, std::span<const int64_t> shape, bool on_device) {
-  Tensor tensor{dtype, Dims(shape), nullptr, nullptr, on_device};
-  tensor.data = handed_[set_][c].reserve(tensor.bytes(), runner_.counters(), 0,
-                                         on_device ? runner_.queue() : nullptr);
+Buffer& Carried::buffer(size_t c) {
+  return outputs_[c] >= 0 ? runner_.buffer(outputs_[c], set_) : unread_[size_t(set_)][c];
+}
+
+void* Carried::next(size_t c, DType dtype, std::span<const int64_t> shape) {
+  Tensor tensor{dtype, Dims(shape), nullptr, nullptr};
+  tensor.data = buffer(c).reserve(tensor.bytes(), runner_.counters());
   fresh_[c] = tensor;
   return tensor.data;
-}
-
-// What gives the body numbers is read by the host in each iteration.
-bool Carried::on_device(size_t c, bool made_there) const {
-  return made_there && !body_.has_numbers[first_input_ + c];
 }
 
 void Carried::advance() {
@@ -45,31 +43,12 @@ void Carried::finish() {
     if (tensor && !moved_[c]) {
       // The initial value's memory may serve others after this stage.
       runner_.check_type(outputs_[c], tensor->dtype, tensor->shape.size());
-      runner_.copy(runner_.result(outputs_[c], tensor->shape, tensor->on_device), *tensor);
+      void* memory = runner_.result(outputs_[c], tensor->shape);
+      if (const size_t bytes = tensor->bytes()) std::memcpy(memory, tensor->data, bytes);
     } else {
       runner_.define(outputs_[c], current_[c]);
     }
   }
-}
-
-std::vector<RunValue> captured(Runner& runner, std::span<const ValueId> captures,
-                               size_t first_input) {
-  const Facts& body = runner.child_unit(0).facts;
-  std::vector<Buffer>& copies = runner.child_context(0).given;
-  copies.resize(body.program->inputs.size());
-  std::vector<RunValue> values;
-  for (size_t k = 0; k < captures.size(); ++k) {
-    values.push_back(runner.resident_value(captures[k]));
-    const size_t input = first_input + k;
-    auto* tensor = std::get_if<Tensor>(&values.back());
-    const bool moves = runner.queue() && tensor && !tensor->on_device && tensor->bytes() > 0 &&
-                       body.for_nodes[input] && !body.has_numbers[input];
-    if (!moves) continue;
-    void* copy = copies[input].reserve(tensor->bytes(), runner.counters(), 0, runner.queue());
-    runner.upload(copy, *tensor);
-    *tensor = {tensor->dtype, tensor->shape, copy, nullptr, true};
-  }
-  return values;
 }
 
 void Interruptible::check() {

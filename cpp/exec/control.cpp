@@ -9,15 +9,11 @@ class BranchSink final : public OutputSink {
  public:
   BranchSink(Runner& runner, const If& stage) : runner_(runner), stage_(stage) {}
 
-  void* tensor(size_t output, DType dtype, std::span<const int64_t> shape,
-               bool on_device) override {
+  void* tensor(size_t output, DType dtype, std::span<const int64_t> shape) override {
     const ValueId v = stage_.outputs[output];
     if (v < 0) return unread_.emplace_back(make_tensor(dtype, Dims(shape))).data;
     runner_.check_type(v, dtype, shape.size());
-    return runner_.result(v, Dims(shape), on_device);
-  }
-  bool on_device(size_t output, bool made_there) const override {
-    return made_there && stage_.outputs[output] >= 0;
+    return runner_.result(v, Dims(shape));
   }
   void value(size_t output, RunValue value) override {
     if (stage_.outputs[output] >= 0) runner_.define(stage_.outputs[output], std::move(value));

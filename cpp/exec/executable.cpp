@@ -125,14 +125,12 @@ void Executable::run(std::span<const Input> inputs, OutputSink& sink, StringTabl
   RunShared run{*entry.arena, entry.queue.get(), lease.entry->random, shared_.threads, strings,
                 state, observer};
   Runner(*main_, *lease.entry->context, run, 0, sink).run(inputs);
-  // What the caller's own data made wrong is raised here; of device arrays the next wait tells.
-  if (run.uploaded) entry.queue->synchronize();
   ++shared_.counters.runs;
 }
 
 void Executable::prepare(std::span<const Input> inputs) {
   struct NoSink final : OutputSink {
-    void* tensor(size_t, DType, std::span<const int64_t>, bool) override { return nullptr; }
+    void* tensor(size_t, DType, std::span<const int64_t>) override { return nullptr; }
     void value(size_t, RunValue) override {}
   } sink;
   notice_fork();

@@ -32,43 +32,6 @@ bool mentions_strings(const Program& program) {
   return false;
 }
 
-// What a stage gives to the inputs of its subgraphs; -1 for what it makes for them.
-std::vector<ValueId> given_by(const Stage& stage) {
-  std::vector<ValueId> given;
-  const auto add = [&](const std::vector<ValueId>& more) {
-    given.insert(given.end(), more.begin(), more.end());
-  };
-  std::visit(Overload{[&](const If& s) { add(s.captures); },
-                      [&](const Loop& s) { add({-1, -1}), add(s.carried), add(s.captures); },
-                      [&](const Scan& s) {
-                        add(s.states), add(std::vector<ValueId>(s.scan_inputs.size(), -1));
-                        add(s.captures);
-                      },
-                      [](const auto&) {}},
-             stage);
-  return given;
-}
-
-std::vector<bool> inputs_of_nodes(const Program& program) {
-  std::vector<bool> read(program.values.size());
-  const auto mark = [&](ValueId v) {
-    for (; v >= 0; v = program.values[size_t(v)].alias_of) read[size_t(v)] = true;
-  };
-  for (const Stage& stage : program.stages) {
-    if (std::holds_alternative<Segment>(stage)) for_each_read(stage, mark);
-    const std::vector<ValueId> given = given_by(stage);
-    for (const ProgramPtr& child : programs_of(stage)) {
-      const std::vector<bool> wanted = inputs_of_nodes(*child);
-      for (size_t i = 0; i < std::min(given.size(), wanted.size()); ++i) {
-        if (wanted[i]) mark(given[i]);
-      }
-    }
-  }
-  std::vector<bool> inputs;
-  for (ValueId v : program.inputs) inputs.push_back(read[size_t(v)]);
-  return inputs;
-}
-
 }  // namespace
 
 std::vector<ProgramPtr> programs_of(const Stage& stage) {
@@ -119,8 +82,6 @@ Facts::Facts(ProgramPtr p, StringTable& strings) : program(std::move(p)) {
   direct_output.assign(count, -1);
   state_of.assign(count, -1);
   input_at.assign(count, -1);
-  has_numbers.assign(program->inputs.size(), false);
-  for_nodes = inputs_of_nodes(*program);
   for (size_t i = 0; i < program->inputs.size(); ++i) {
     const ValueId v = program->inputs[i];
     input_at[size_t(v)] = int32_t(i);
@@ -185,9 +146,6 @@ void Facts::sort_symbols() {
     // Its element is read after the stage: nothing may reuse its memory until then.
     if (stage >= 0) last_read_in[size_t(r)] = std::max(last_read_in[size_t(r)], stage + 1);
     (stage < 0 ? input_symbols : stage_symbols[size_t(stage)]).push_back(int32_t(i));
-    if (symbol.kind == Symbol::Kind::element && input_at[size_t(r)] >= 0) {
-      has_numbers[size_t(input_at[size_t(r)])] = true;
-    }
     has_capacity |= symbol.capacity >= 0;
   }
   // Row by row: after which stage it is known, and whether a capacity symbol is under it.

@@ -1,24 +1,26 @@
 // Loop: carried values in two buffers, scan outputs in buffers that grow geometrically.
+#include <cstring>
+
 #include "exec/carried.h"
 #include "exec/stages.h"
 
 namespace rlx {
 namespace {
 
-// Slices of one scan output, one behind the other. What nodes write on a device has one address in
-// all iterations, so that they can be replayed, and is copied behind the others.
+// Slices of one scan output, one behind the other.
 struct Stack {
-  Tensor slice;  // the latest; `data` where it has not been put behind the others
+  Dims slice;
   int64_t count = 0;
+  Buffer unread;
 };
 
 class LoopRun final : public OutputSink {
  public:
   LoopRun(Runner& runner, const Loop& stage)
       : runner_(runner), stage_(stage), body_(*stage.body),
-        carried_(runner, stage.carried, stage.outputs, 2),
-        captures_(captured(runner, stage.captures, 2 + stage.carried.size())),
-        stacks_(size_t(stage.scans)) {}
+        carried_(runner, stage.carried, stage.outputs), stacks_(size_t(stage.scans)) {
+    for (ValueId v : stage.captures) captures_.push_back(runner.resident_value(v));
+  }
 
   void run() {
     int64_t trips = INT64_MAX;
@@ -32,16 +34,11 @@ class LoopRun final : public OutputSink {
       set_inputs();
       runner_.run_child(0, inputs_, *this);
       carried_.advance();
-      for (size_t k = 0; k < stacks_.size(); ++k) {
-        const Tensor& slice = stacks_[k].slice;
-        if (slice.data && scan_value(k) >= 0) runner_.copy(top(k), slice);
-      }
     }
     finish();
   }
 
-  void* tensor(size_t output, DType dtype, std::span<const int64_t> shape,
-               bool on_device) override {
+  void* tensor(size_t output, DType dtype, std::span<const int64_t> shape) override {
     if (output == 0) {
       if (dtype != DType::boolean || element_count(shape) != 1) {
         throw Error(ErrorKind::model, "a Loop's body must give one bool as its condition");
@@ -49,17 +46,8 @@ class LoopRun final : public OutputSink {
       return &go_;
     }
     const size_t carried = stage_.carried.size();
-    if (output <= carried) return carried_.next(output - 1, dtype, shape, on_device);
-    return slice(output - 1 - carried, dtype, shape, on_device);
-  }
-
-  // The host decides whether to go on; the slices of a scan output lie all on one side.
-  bool on_device(size_t output, bool made_there) const override {
-    const size_t carried = stage_.carried.size();
-    if (output == 0) return false;
-    if (output <= carried) return carried_.on_device(output - 1, made_there);
-    const Stack& stack = stacks_[output - 1 - carried];
-    return stack.count ? stack.slice.on_device : made_there;
+    if (output <= carried) return carried_.next(output - 1, dtype, shape);
+    return slice(output - 1 - carried, dtype, shape);
   }
 
   void value(size_t output, RunValue value) override {
@@ -99,31 +87,21 @@ class LoopRun final : public OutputSink {
   }
 
   ValueId scan_value(size_t k) const { return stage_.outputs[stage_.carried.size() + k]; }
-
-  void* slice(size_t k, DType dtype, std::span<const int64_t> shape, bool on_device) {
-    Stack& stack = stacks_[k];
-    const Dims dims(shape);
-    if (stack.count == 0) stack.slice = {dtype, dims, nullptr, nullptr, on_device};
-    if (!(stack.slice.shape == dims)) {
-      throw Error(ErrorKind::input, "a Loop's scan output must have one shape in all iterations")
-          .expected_got(text_of(stack.slice.shape), text_of(dims));
-    }
-    ++stack.count;
-    const size_t output = 1 + stage_.carried.size() + k;
-    const bool written = on_device && !runner_.child_unit(0).facts.copied[output];
-    if (scan_value(k) >= 0 && !written) return top(k);
-    Buffer& one = runner_.child_context(0).handed[0][output];
-    return stack.slice.data = one.reserve(stack.slice.bytes(), runner_.counters(), 0,
-                                          on_device ? runner_.queue() : nullptr);
+  Buffer& scan_buffer(size_t k) {
+    return scan_value(k) >= 0 ? runner_.buffer(scan_value(k)) : stacks_[k].unread;
   }
 
-  // Room for the latest slice behind the others.
-  std::byte* top(size_t k) {
-    const Stack& stack = stacks_[k];
-    const size_t bytes = stack.slice.bytes(), used = bytes * size_t(stack.count - 1);
-    void* all = runner_.buffer(scan_value(k)).reserve(used + bytes, runner_.counters(), used,
-                                                      stack.slice.on_device ? runner_.queue()
-                                                                            : nullptr);
+  void* slice(size_t k, DType dtype, std::span<const int64_t> shape) {
+    Stack& stack = stacks_[k];
+    const Dims dims(shape);
+    if (stack.count == 0) stack.slice = dims;
+    if (!(stack.slice == dims)) {
+      throw Error(ErrorKind::input, "a Loop's scan output must have one shape in all iterations")
+          .expected_got(text_of(stack.slice), text_of(dims));
+    }
+    const size_t bytes = size_t(element_count(dims)) * size_of(dtype);
+    const size_t used = bytes * size_t(stack.count++);
+    void* all = scan_buffer(k).reserve(used + bytes, runner_.counters(), used);
     return static_cast<std::byte*>(all) + used;
   }
 
@@ -135,13 +113,11 @@ class LoopRun final : public OutputSink {
       if (iteration_ == 0) {
         set_inputs();
         const size_t output = 1 + stage_.carried.size() + k;
-        stacks_[k].slice.shape = shape_without_running(runner_.child_unit(0), output, inputs_);
+        stacks_[k].slice = shape_without_running(runner_.child_unit(0), output, inputs_);
       }
-      const Tensor& slice = stacks_[k].slice;
-      Tensor all{runner_.facts().value(v).dtype, {stacks_[k].count}, nullptr, nullptr,
-                 slice.on_device};
-      all.data = runner_.buffer(v).data();
-      for (int64_t d : slice.shape) all.shape.push_back(d);
+      Tensor all{runner_.facts().value(v).dtype, {stacks_[k].count}, nullptr, nullptr};
+      all.data = scan_buffer(k).data();
+      for (int64_t d : stacks_[k].slice) all.shape.push_back(d);
       runner_.define(v, std::move(all));
     }
   }

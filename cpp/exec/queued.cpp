@@ -47,18 +47,7 @@ void Runner::run_queued(PlanState& state) {
     queue.copy(context_.data[size_t(value.root)], value.address, bytes);
     to_host = true;
   }
-  shared_.uploaded |= from_host;
-  if (to_host) settle();
-}
-
-void Runner::upload(void* to, const Tensor& tensor) {
-  shared_.queue->copy(to, tensor.data, tensor.bytes());
-  shared_.uploaded = true;
-}
-
-void Runner::settle() {
-  shared_.queue->synchronize();
-  shared_.uploaded = false;
+  if (to_host || from_host) queue.synchronize();
 }
 
 // Gives each value outside the arena its address on the device; copies those that are read and

@@ -22,7 +22,6 @@ struct RunShared {
   StringTable* strings;
   State* state;  // of the main program only
   Observer* observer;  // null unless somebody watches
-  bool uploaded = false;  // something, since the queue was last waited for
 };
 
 class Runner {
@@ -43,35 +42,24 @@ class Runner {
   Tensor resident(ValueId v) const;
   RunValue resident_value(ValueId v) const;
   Input as_input(const RunValue& value) const;
-  // Memory for a tensor that the present stage makes, on the device or the host: the caller's, if
-  // it is an output.
-  void* result(ValueId v, const Dims& shape, bool on_device = false);
+  // Memory for a tensor that the present stage makes: the caller's, if it is an output.
+  void* result(ValueId v, const Dims& shape);
   // The value of a stage's output; a tensor's memory comes from result(), is owned by it or
   // lives as long as the run.
   void define(ValueId v, RunValue value);
   // Runs the stage's n-th subgraph.
   void run_child(size_t n, std::span<const Input> inputs, OutputSink& sink);
   const Unit& child_unit(size_t n) const;
-  Context& child_context(size_t n);
-  // To where the tensor lies itself, device or host.
-  void copy(void* to, const Tensor& tensor);
-  // Of a tensor of the host, to the device.
-  void upload(void* to, const Tensor& tensor);
-  Queue* queue() { return shared_.queue; }
   void long_work() { sink_.long_work(); }
   // Throws Error(model) when what a stage found for `v` is not what the program declares.
   void check_type(ValueId v, DType dtype, size_t rank) const;
-  Buffer& buffer(ValueId v) { return context_.buffers[size_t(v)]; }
+  Buffer& buffer(ValueId v, int set = 0) { return context_.buffers[set][size_t(v)]; }
   Counters& counters() { return unit_.shared.counters; }
   StringTable* strings() { return shared_.strings; }
   const Facts& facts() const { return unit_.facts; }
   std::span<const Number> numbers() const;
 
  private:
-  // Whether it is an output that the caller wants where it is made.
-  bool belongs(int32_t output, bool on_device) const {
-    return output >= 0 && sink_.on_device(size_t(output), on_device) == on_device;
-  }
   void enter_state(State& state);
   void check_input(size_t i, const Input& input);
   std::vector<Input> readable(std::span<const Input> inputs, std::vector<Tensor>& copies) const;
@@ -90,7 +78,6 @@ class Runner {
   // queued.cpp: the same on a device with memory of its own.
   void run_queued(PlanState& state);
   bool stage_values(PlanState& state);
-  void settle();
   void play(PlanState& state);
   std::unique_ptr<Recording> record(PlanState& state);
   Tensor on_host(Tensor tensor) const;

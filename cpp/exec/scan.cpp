@@ -53,10 +53,9 @@ class ScanRun final : public OutputSink {
  public:
   ScanRun(Runner& runner, const Scan& stage)
       : runner_(runner), stage_(stage), body_(*stage.body),
-        carried_(runner, stage.states, stage.outputs, 0),
-        captures_(captured(runner, stage.captures,
-                           stage.states.size() + stage.scan_inputs.size())),
+        carried_(runner, stage.states, stage.outputs),
         slices_(stage.scan_inputs.size()), outputs_(stage.output_axes.size()) {
+    for (ValueId v : stage.captures) captures_.push_back(runner.resident_value(v));
     for (ValueId v : stage.scan_inputs) scanned_.push_back(runner.tensor(v));
   }
 
@@ -77,9 +76,8 @@ class ScanRun final : public OutputSink {
     finish();
   }
 
-  void* tensor(size_t output, DType dtype, std::span<const int64_t> shape,
-               bool on_device) override {
-    if (output < stage_.states.size()) return carried_.next(output, dtype, shape, on_device);
+  void* tensor(size_t output, DType dtype, std::span<const int64_t> shape) override {
+    if (output < stage_.states.size()) return carried_.next(output, dtype, shape);
     const size_t k = output - stage_.states.size();
     Output& out = outputs_[k];
     const Dims full = with_axis(shape, output_axis(k), length_);
@@ -99,11 +97,6 @@ class ScanRun final : public OutputSink {
     if (output_axis(k) != 0) return out.slice.data;
     const size_t bytes = size_t(element_count(shape)) * size_of(dtype);
     return static_cast<std::byte*>(out.full.data) + bytes * size_t(output_index(k));
-  }
-
-  // Slices are cut and put together on the host.
-  bool on_device(size_t output, bool made_there) const override {
-    return output < stage_.states.size() && carried_.on_device(output, made_there);
   }
 
   void value(size_t output, RunValue value) override {

@@ -14,8 +14,7 @@
 // all the same is logged as "spoils:CALL". What the graph keeps goes with fake_cuda_drop_graph().
 // With FAKE_CUDA_CAPTURE_BLOCKS that stream is none that cuStreamNonBlocking made.
 // Streams given to fake_cuda_destroy_stream() are gone.
-// FAKE_CUDA_VERSION is what cuDriverGetVersion tells, FAKE_CUDA_MEMORY the card's bytes, which are
-// 1 at first with FAKE_CUDA_FILL: what kernels decide is true.
+// FAKE_CUDA_VERSION is what cuDriverGetVersion tells, FAKE_CUDA_MEMORY the card's bytes.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -153,6 +152,7 @@ int cuDevicePrimaryCtxRelease_v2(int) { ENTER; return 0; }
 int cuDevicePrimaryCtxReset_v2(int) { ENTER; return 0; }
 int cuCtxSetCurrent(void*) { return 0; }
 int cuCtxSynchronize() { ENTER; return 0; }
+
 int cuModuleLoadDataEx(void** m, const void* image, unsigned, int*, void**) {
   ENTER;
   if (!meet("FAKE_CUDA_LOADS_MEET", "cuModuleLoadDataEx")) return 999;
@@ -220,7 +220,7 @@ int cuLaunchKernelEx(const void* config, void* f, void** parameters, void**) {
 int cuMemAlloc_v2(Ptr* p, size_t n) {
   ENTER;
   *p = Ptr(std::aligned_alloc(256, (n + 255) / 256 * 256));
-  std::memset(reinterpret_cast<void*>(*p), std::getenv("FAKE_CUDA_FILL") != nullptr, n);
+  std::memset(reinterpret_cast<void*>(*p), 0, n);
   keep(uintptr_t(*p), n);
   return 0;
 }
