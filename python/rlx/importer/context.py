@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Callable
 
 from rlx.errors import UnsupportedError
@@ -40,21 +38,16 @@ class ImportBuilder(Builder):
         finally:
             self.scope = outer
 
-    def child(self, graph: LoadedGraph, types: list[Type],
-              given: Mapping[int, Value] = MappingProxyType({})) -> Child:
+    def child(self, graph: LoadedGraph, types: list[Type]) -> Child:
         """Imports a subgraph as a Graph of its own whose first inputs have the given types.
 
-        Dims of `types` are this graph's; they become symbols of the child. Inputs at the places
-        in `given` are these values of this graph instead, which the child captures.
+        Dims of `types` are this graph's; they become symbols of the child.
         """
         scope = Scope(self.scope)
         builder = ImportBuilder(Graph(name=graph.name), fixed={}, denied=self.denied)
         builder.start(scope, self._run)
         inputs = []
-        for place, (name, type) in enumerate(zip(graph.inputs, types)):
-            if place in given:
-                scope.set(name, scope.capture(given[place]))
-                continue
+        for name, type in zip(graph.inputs, types):
             value = Value(type, name)
             value.type = scope.rebase(type, value)
             scope.set(name, value)

@@ -43,50 +43,31 @@ def if_(b, cond, *, then_branch: Body, else_branch: Body):
 def loop(b, trip_count=None, cond=None, *carried, body: Body):
     carried = list(carried)
     count = len(carried)
-    if len(body.outputs) <= count:
-        raise ModelError("a Loop's body gives its condition and each carried value",
-                         expected=f"{1 + count} outputs or more", got=len(body.outputs))
     trips = _constant_trips(b, trip_count, cond, body)
     if trips:
         return _unrolled(b, trips, carried, body)
-    child, types, kept = _settled_body(b, body, carried)
-    going = [c for c in range(count) if c not in kept]
-    ends = [child.outputs[1 + c] for c in going]
-    changing = [carried[c] for c in going]
-    made = dict(zip(going, _carried_outputs(child, changing, ends)))
+    types = [v.type for v in carried]
+    scalar = [TensorType(DType.INT64, ()), TensorType(DType.BOOL, ())]
+    free: list[tuple[int, ...]] = [()] * count  # axes that have dims of their own in the loop
+    for _ in range(4):
+        child = b.child(body, scalar + types)
+        changed = _changed_dims(child.inputs[2:], child.outputs[1:1 + count], free)
+        if not any(changed):
+            break
+        types = [_forget(t, axes) if isinstance(t, TensorType) else end.type
+                 for t, axes, end in zip(types, changed, child.outputs[1:])]
+        free = [known + new for known, new in zip(free, changed)]
+    else:
+        raise UnsupportedError("the types of the loop's carried values do not settle")
+    outputs = _carried_outputs(child, carried, child.outputs[1:1 + count])
     scans = child.outputs[1 + count:]
-    child.graph.outputs = [child.outputs[0], *ends, *scans]
-    outputs = list(made.values())
     for v in scans:
         value = Value(v.type)
         dims = _slice_dims(child, v, value, 0, types)
         value.type = TensorType(v.dtype, (value.dim(0), *dims))
         outputs.append(value)
-    prim = Loop(child.graph, len(going), len(scans))
-    b.stage(prim, [trip_count, cond, *changing, *child.captures], outputs)
-    return [made.get(c, v) for c, v in enumerate(carried)] + outputs[len(going):]
-
-
-def _settled_body(b, body, carried: list[Value]) -> tuple[Child, list, set[int]]:
-    """The body at types that an iteration keeps, these types, and the places of carried values
-    that the body hands on as they came: it captures those, as constants where they are."""
-    types = [v.type for v in carried]
-    scalar = [TensorType(DType.INT64, ()), TensorType(DType.BOOL, ())]
-    free: list[tuple[int, ...]] = [()] * len(carried)  # axes with dims of their own in the loop
-    kept: set[int] = set()
-    for _ in range(5):
-        child = b.child(body, scalar + types, {2 + c: carried[c] for c in kept})
-        going = [c for c in range(len(carried)) if c not in kept]
-        starts, ends = child.inputs[2:], [child.outputs[1 + c] for c in going]
-        changed = _changed_dims(starts, ends, [free[c] for c in going])
-        same = {c for c, x, y in zip(going, starts, ends) if x is y}
-        if not any(changed) and not same:
-            return child, types, kept
-        for c, axes, end in zip(going, changed, ends):
-            types[c] = _forget(types[c], axes) if isinstance(types[c], TensorType) else end.type
-            free[c] += axes
-        kept |= same
-    raise UnsupportedError("the types of the loop's carried values do not settle")
+    prim = Loop(child.graph, count, len(scans))
+    return b.stage(prim, [trip_count, cond, *carried, *child.captures], outputs)
 
 
 @op("Scan", since=9)
