@@ -84,6 +84,7 @@ RLX_FN void finish_step(const Recurrent& p, const Row& row, int direction, long 
 RLX_FN void walk_row(const Recurrent& p, int direction, long long b) {
   const Row row = row_of(p, direction, b);
   const long long length = length_of(p, b);
+  if (threadIdx.x == 0) check_length(p, b);
   begin(p, row, state_of(p, direction, b));
   __syncthreads();
   const bool backwards = direction == 1 || p.reverse;
@@ -143,6 +144,7 @@ RLX_FN void rounded_products(const Recurrent& p, int direction, long long t, con
 
 RLX_FN void walk_rounded(const Recurrent& p, int direction) {
   for (long long b = 0; b < p.batch; ++b) {
+    if (threadIdx.x == 0) check_length(p, b);
     begin(p, row_of(p, direction, b), state_of(p, direction, b));
   }
   const Levels of_x = levels_of_input(p);

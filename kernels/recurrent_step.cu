@@ -109,6 +109,7 @@ extern "C" __global__ void __launch_bounds__(RLX_BLOCK) recurrent_step(const Rec
        i += rlx::thread_count()) {
     const long long b = (long long)(i) / n / p.directions, j = (long long)(i) % n;
     const int direction = int((long long)(i) / n % p.directions);
+    if (j == 0) check_length(p, b);
     const Row row = row_of(p, direction, b);
     const long long from = state_of(p, direction, b) + j;
     row.h[j] = p.initial_h ? rlx::load(static_cast<const S*>(p.initial_h) + from) : T(0);

@@ -46,9 +46,13 @@ class LaunchBody final : public StepBody {
  public:
   LaunchBody(KernelPtr kernel, const LaunchShape& shape, std::span<const std::byte> params,
              std::vector<Patch> patches, std::vector<std::shared_ptr<const void>> kept);
-  void run(const RunArgs& args) const override;
+  void run(const RunArgs& args) const override { launch(args, params_); }
+  // With another value of the int64 at `counter` of the parameter.
+  void run(const RunArgs& args, uint32_t counter, int64_t value) const;
 
  private:
+  void launch(const RunArgs& args, std::span<const std::byte> params) const;
+
   KernelPtr kernel_;
   LaunchShape shape_;
   std::vector<std::byte> params_;
@@ -57,16 +61,23 @@ class LaunchBody final : public StepBody {
   mutable std::once_flag shared_allowed_;
 };
 
-// Launches in a row as one step, e.g. one for each step of a recurrent layer.
-class LaunchesBody final : public StepBody {
+// Rounds of launches as one step, one for each step of a recurrent layer: an int64 at `counter`
+// of the parameter tells which round it is.
+class RoundsBody final : public StepBody {
  public:
-  explicit LaunchesBody(std::vector<SelectedStep> launches) : launches_(std::move(launches)) {}
+  RoundsBody(std::vector<std::shared_ptr<const LaunchBody>> launches, uint32_t counter,
+             int64_t rounds)
+      : launches_(std::move(launches)), counter_(counter), rounds_(rounds) {}
   void run(const RunArgs& args) const override {
-    for (const SelectedStep& launch : launches_) launch.body->run(args);
+    for (int64_t round = 0; round < rounds_; ++round) {
+      for (const auto& launch : launches_) launch->run(args, counter_, round);
+    }
   }
 
  private:
-  const std::vector<SelectedStep> launches_;
+  const std::vector<std::shared_ptr<const LaunchBody>> launches_;
+  const uint32_t counter_;
+  const int64_t rounds_;
 };
 
 template <class Params>
@@ -85,12 +96,25 @@ class LaunchBuilder {
   void keep(std::shared_ptr<const void> memory) { kept_.push_back(std::move(memory)); }
 
   SelectedStep finish(KernelPtr kernel, const LaunchShape& shape) const {
-    const auto bytes = std::as_bytes(std::span(&params, 1));
+    return {StepKind::launch, body(std::move(kernel), shape)};
+  }
+  // The kernels one after the other, again and again: `counter` is a field of `params`.
+  SelectedStep finish_rounds(std::span<const KernelPtr> kernels, const LaunchShape& shape,
+                             const long long& counter, int64_t rounds) const {
+    std::vector<std::shared_ptr<const LaunchBody>> launches;
+    for (const KernelPtr& kernel : kernels) launches.push_back(body(kernel, shape));
+    const auto at = reinterpret_cast<const char*>(&counter) -
+                    reinterpret_cast<const char*>(&params);
     return {StepKind::launch,
-            std::make_shared<LaunchBody>(std::move(kernel), shape, bytes, patches_, kept_)};
+            std::make_shared<RoundsBody>(std::move(launches), uint32_t(at), rounds)};
   }
 
  private:
+  std::shared_ptr<LaunchBody> body(KernelPtr kernel, const LaunchShape& shape) const {
+    const auto bytes = std::as_bytes(std::span(&params, 1));
+    return std::make_shared<LaunchBody>(std::move(kernel), shape, bytes, patches_, kept_);
+  }
+
   std::vector<Patch> patches_;
   std::vector<std::shared_ptr<const void>> kept_;
 };

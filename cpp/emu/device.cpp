@@ -36,7 +36,8 @@ class EmuDevice final : public Device {
   Selection select(const SelectRequest& request) const override {
     Selection made = cuda::select(request, cuda::Tools{*driver_, *jit_, nullptr, options_});
     if (std::holds_alternative<Gather>(request.prim) ||
-        std::holds_alternative<Scatter>(request.prim)) {
+        std::holds_alternative<Scatter>(request.prim) ||
+        std::holds_alternative<Recurrent>(request.prim)) {
       made.steps.push_back({StepKind::host, std::make_shared<FaultCheck>()});
     }
     return made;

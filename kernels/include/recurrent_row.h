@@ -127,11 +127,14 @@ RLX_FN long long state_of(const Recurrent& p, int direction, long long b) {
   return (p.batchwise ? b * p.directions + direction : direction * p.batch + b) * p.hidden;
 }
 
+// Of row b; none where the length is bad, which check_length reports.
 RLX_FN long long length_of(const Recurrent& p, long long b) {
   const long long length = p.lengths ? p.lengths[b] : p.steps;
-  if (length >= 0 && length <= p.steps) return length;
-  atomicOr(p.fault, 1ull);
-  return 0;
+  return length >= 0 && length <= p.steps ? length : 0;
+}
+
+RLX_FN void check_length(const Recurrent& p, long long b) {
+  if (p.lengths && (p.lengths[b] < 0 || p.lengths[b] > p.steps)) atomicOr(p.fault, 1ull);
 }
 
 // How DynamicQuantizeLinear makes levels of floats: by their range, with 0 in it.

@@ -58,6 +58,17 @@ print(row["rung"], row["steps"])
     assert calls["cuLaunchKernelEx"] == 2 * (1 + 7 * kernels)  # walked once, recorded once
 
 
+def test_a_layer_of_too_many_steps_says_so(run):
+    options = {"steps": 16385, "batch": 1, "hidden": 256, "size": 64}
+    done, calls = run(f"""
+row = check("RNN", {options!r}, "kernel", False)
+print(row["rung"], row["reason"])
+""")
+    assert done.stdout.startswith("a block for each row")
+    assert "too many steps for a launch each: above 16384" in done.stdout
+    assert calls["cuLaunchKernelEx"] == 2
+
+
 @pytest.mark.parametrize("force, rung", [("kernel", "a block for each row"), ("cudnn", "cudnn")])
 def test_a_rung_may_be_forced(run, force, rung):
     done, _ = run(f"row = check('LSTM', {{}}, {force!r}, {force == 'cudnn'})\nprint(row['rung'])")

@@ -175,7 +175,7 @@ def _order():
                [typed(I32, 2, 8990), typed(I64, 2, 8990)])
 
 
-def _lstm_of_bytes(batchwise, kernel="recurrent", batch=3, size=6, hidden=5):
+def lstm_of_bytes(batchwise, kernel="recurrent", batch=3, size=6, hidden=5):
     """Integer weights: x and, before each step, the state are rounded by their ranges."""
     rng = np.random.default_rng(7)
     n, all_gates = hidden, 4 * hidden
@@ -194,7 +194,7 @@ def _lstm_of_bytes(batchwise, kernel="recurrent", batch=3, size=6, hidden=5):
                 [typed(F32, *y), typed(F32, *h), typed(F32, *h)], "rounded")
 
 
-def _layer(kind, gates, dtype, before=False, kernel="recurrent", batch=3, size=6, n=5, **options):
+def layer(kind, gates, dtype, before=False, kernel="recurrent", batch=3, size=6, n=5, **options):
     lstm = kind == "lstm"
     peephole = values((2, 3 * n), dtype, seed=5) if lstm else None
     lengths = np.resize([4, 2, 3, 0], batch).astype(np.int32)
@@ -214,22 +214,22 @@ def _layer(kind, gates, dtype, before=False, kernel="recurrent", batch=3, size=6
 def _layers_by_steps():
     """Layers with too many weights for one block; sizes with and without runs of 16 bytes."""
     kernel = "recurrent_step"
-    for dtype in (F32, F16, BF16):
-        yield _layer("lstm", 4, dtype, False, kernel, 3, 67, 152, clip=1.5, input_forget=True)
-        yield _layer("gru", 3, dtype, False, kernel, 1, 96, 132)
-        yield _layer("gru", 3, dtype, True, kernel, 2, 64, 160)
-        yield _layer("rnn", 1, dtype, False, kernel, 11, 1, 305)
+    for dtype in (F32, F16, BF16, F64):
+        yield layer("lstm", 4, dtype, False, kernel, 3, 67, 152, clip=1.5, input_forget=True)
+        yield layer("gru", 3, dtype, False, kernel, 1, 96, 132)
+        yield layer("gru", 3, dtype, True, kernel, 2, 64, 160)
+        yield layer("rnn", 1, dtype, False, kernel, 11, 1, 305)
     for batchwise, batch, size, n in ((False, 3, 35, 202), (True, 6, 48, 208)):
-        yield _lstm_of_bytes(batchwise, kernel, batch, size, n)
+        yield lstm_of_bytes(batchwise, kernel, batch, size, n)
 
 
 def _tail():
     for dtype in (F32, F16, BF16):
         for kind, gates in (("lstm", 4), ("gru", 3), ("rnn", 1)):
             for before in (False, True) if kind == "gru" else (False,):
-                yield _layer(kind, gates, dtype, before)
-    yield _lstm_of_bytes(False)
-    yield _lstm_of_bytes(True)
+                yield layer(kind, gates, dtype, before)
+    yield lstm_of_bytes(False)
+    yield lstm_of_bytes(True)
     yield from _layers_by_steps()
     for n, inverse, onesided in ((12, False, False), (14, False, True), (15, True, False),
                                  (9, True, True), (67, False, False), (134, True, False),

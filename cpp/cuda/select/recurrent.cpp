@@ -1,4 +1,4 @@
-// LSTM, GRU and RNN: one launch that walks the steps of the whole layer.
+// LSTM, GRU and RNN by our kernels: one launch that walks all steps, or a launch for each.
 #include <cctype>
 #include <string_view>
 
@@ -200,26 +200,32 @@ size_t levels_bytes(const params::Recurrent& p, int rows) {
 }
 
 // One block reads weights at some 40 GB/s: where that takes longer than a launch and the layer's
-// latency in the whole card, about 4 us, each step is a launch.
-bool by_steps_pays(const Recurrent& prim, const SelectRequest& request,
-                   const params::Recurrent& p) {
-  constexpr int64_t least_weights = 160 << 10, most_levels = 47 << 10;
-  constexpr int64_t most_steps = 16 << 10;  // a launch takes a kilobyte here and in a graph
-  if (p.steps == 0 || p.steps > most_steps) return false;
-  const bool bytes = has_bytes(request);
-  if (bytes && (prim.kind != RecurrentKind::lstm ||
-                levels_bytes(p, tile_rows(p, true)) > size_t(most_levels))) {
-    return false;
-  }
+// latency in the whole card, about 4 us, a launch for each step is quicker.
+bool has_many_weights(const Recurrent& prim, const SelectRequest& request,
+                      const params::Recurrent& p) {
+  constexpr int64_t least_bytes = 160 << 10;
   return gate_counts[size_t(prim.kind)] * p.hidden * (p.input + p.hidden) *
-             int64_t(size_of(request.inputs[1].dtype)) >= least_weights;
+             int64_t(size_of(request.inputs[1].dtype)) >= least_bytes;
+}
+
+// Why such a layer is walked by one launch all the same; empty when it is not.
+std::string limit_of_steps(const Recurrent& prim, const SelectRequest& request,
+                           const params::Recurrent& p) {
+  constexpr int64_t most_steps = 16 << 10;  // each is a node of recorded graphs
+  constexpr size_t most_levels = 47 << 10;
+  if (p.steps == 0) return "no steps";
+  if (p.steps > most_steps) return "too many steps for a launch each: above 16384";
+  if (!has_bytes(request)) return "";
+  if (prim.kind != RecurrentKind::lstm) return "only LSTMs of 8-bit weights go by steps";
+  return levels_bytes(p, tile_rows(p, true)) > most_levels
+             ? "rounded rows are too long for a block's shared memory" : "";
 }
 
 Selection by_steps(const Recurrent& prim, const SelectRequest& request, const Tools& tools,
-                   LaunchBuilder<params::Recurrent> launch) {
+                   const LaunchBuilder<params::Recurrent>& launch) {
   constexpr int block = 256, begin_block = 1024;
   enum { begin, products, candidate, rounded };  // RLX_FORM
-  params::Recurrent& p = launch.params;
+  const params::Recurrent& p = launch.params;
   const bool bytes = has_bytes(request);
   const int rows = tile_rows(p, bytes);
   const int run = 16 / int(size_of(request.inputs[1].dtype));
@@ -237,10 +243,6 @@ Selection by_steps(const Recurrent& prim, const SelectRequest& request, const To
   if (prim.kind == RecurrentKind::gru && !prim.linear_before_reset) {
     forms.push_back(kernel(candidate, block));
   }
-  std::vector<SelectedStep> launches;
-  for (p.step = 0; p.step < p.steps; ++p.step) {
-    for (const KernelPtr& form : forms) launches.push_back(launch.finish(form, shape));
-  }
   const int64_t states = p.batch * p.directions * p.hidden;
   Selection selection;
   selection.rung = "a launch for each step";
@@ -248,8 +250,7 @@ Selection by_steps(const Recurrent& prim, const SelectRequest& request, const To
                         2 * sizeof(float);  // by what x is rounded
   selection.steps.push_back(launch.finish(kernel(begin, begin_block),
                                           blocks_of(ceil_div(states, begin_block), begin_block)));
-  selection.steps.push_back({StepKind::launch,
-                             std::make_shared<LaunchesBody>(std::move(launches))});
+  selection.steps.push_back(launch.finish_rounds(forms, shape, p.step, p.steps));
   return selection;
 }
 
@@ -266,10 +267,11 @@ Selection select_recurrent(const Recurrent& prim, const SelectRequest& request,
   }
   log_fallback(tools.options.log_fallback, "Recurrent", refusal);
   bind_operands(launch, request);
-  Selection kernel = by_steps_pays(prim, request, launch.params)
-                         ? by_steps(prim, request, tools, launch)
-                         : by_rows(prim, request, tools, launch);
-  kernel.reason = refusal;
+  const bool many = has_many_weights(prim, request, launch.params);
+  const std::string limit = many ? limit_of_steps(prim, request, launch.params) : "";
+  Selection kernel = many && limit.empty() ? by_steps(prim, request, tools, launch)
+                                           : by_rows(prim, request, tools, launch);
+  kernel.reason = refusal + (limit.empty() ? "" : "; " + limit);
   return kernel;
 }
 
