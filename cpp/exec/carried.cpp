@@ -58,10 +58,11 @@ void Interruptible::check() {
   if (hooks().check_interrupt) hooks().check_interrupt();
 }
 
-Dims shape_without_running(const Unit& body, size_t output, std::span<const Input> inputs) {
-  const Facts& facts = body.facts;
+Dims shape_without_running(const Runner& runner, size_t output, std::span<const Input> inputs) {
+  const Facts& facts = runner.child_unit(0).facts;
+  std::vector<Tensor> copies;
   std::vector<Number> numbers;
-  settle_numbers(facts, symbols_of_inputs(facts, inputs), numbers);
+  settle_numbers(facts, symbols_of_inputs(facts, runner.readable(facts, inputs, copies)), numbers);
   Dims shape;
   for (ExprId dim : facts.value(facts.program->outputs[output]).shape) {
     shape.push_back(numbers[size_t(dim)].known ? std::max<int64_t>(numbers[size_t(dim)].i, 0) : 0);

@@ -49,6 +49,6 @@ class Interruptible {
 
 // The shape that a body's output would have for these inputs; dims that only a run would tell
 // are 0. For results of no iterations.
-Dims shape_without_running(const Unit& body, size_t output, std::span<const Input> inputs);
+Dims shape_without_running(const Runner& runner, size_t output, std::span<const Input> inputs);
 
 }  // namespace rlx

@@ -124,7 +124,13 @@ void Executable::run(std::span<const Input> inputs, OutputSink& sink, StringTabl
       entry.queue.get());
   RunShared run{*entry.arena, entry.queue.get(), lease.entry->random, shared_.threads, strings,
                 state, observer};
-  Runner(*main_, *lease.entry->context, run, 0, sink).run(inputs);
+  try {
+    Runner(*main_, *lease.entry->context, run, 0, sink).run(inputs);
+  } catch (...) {
+    sink.long_work();
+    if (entry.queue) entry.queue->drain();  // what this run got wrong is not the next one's
+    throw;
+  }
   ++shared_.counters.runs;
 }
 

@@ -113,7 +113,7 @@ class LoopRun final : public OutputSink {
       if (iteration_ == 0) {
         set_inputs();
         const size_t output = 1 + stage_.carried.size() + k;
-        stacks_[k].slice = shape_without_running(runner_.child_unit(0), output, inputs_);
+        stacks_[k].slice = shape_without_running(runner_, output, inputs_);
       }
       Tensor all{runner_.facts().value(v).dtype, {stacks_[k].count}, nullptr, nullptr};
       all.data = scan_buffer(k).data();

@@ -42,6 +42,9 @@ class Runner {
   Tensor resident(ValueId v) const;
   RunValue resident_value(ValueId v) const;
   Input as_input(const RunValue& value) const;
+  // Inputs of a program with host copies of those on the device whose elements are numbers of it.
+  std::vector<Input> readable(const Facts& program, std::span<const Input> inputs,
+                              std::vector<Tensor>& copies) const;
   // Memory for a tensor that the present stage makes: the caller's, if it is an output.
   void* result(ValueId v, const Dims& shape);
   // The value of a stage's output; a tensor's memory comes from result(), is owned by it or
@@ -62,7 +65,6 @@ class Runner {
  private:
   void enter_state(State& state);
   void check_input(size_t i, const Input& input);
-  std::vector<Input> readable(std::span<const Input> inputs, std::vector<Tensor>& copies) const;
   Number number_of(const Symbol& symbol) const;
   PlanPtr first_plan(std::span<const Input> inputs);
   PlanPtr next_plan();

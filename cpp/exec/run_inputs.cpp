@@ -60,7 +60,9 @@ void Runner::bind_inputs(std::span<const Input> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) check_input(i, inputs[i]);
   std::vector<Tensor> copies;
   std::vector<Input> read;
-  if (std::ranges::any_of(inputs, &Input::on_device)) inputs = read = readable(inputs, copies);
+  if (std::ranges::any_of(inputs, &Input::on_device)) {
+    inputs = read = readable(facts(), inputs, copies);
+  }
   if (facts().has_capacity) {
     plan_capacities(inputs);
   } else {
@@ -74,13 +76,12 @@ void Runner::bind_inputs(std::span<const Input> inputs) {
   plan_ = first_plan(inputs);
 }
 
-// The inputs with host copies of those on the device whose elements are numbers of the program.
-std::vector<Input> Runner::readable(std::span<const Input> inputs,
+std::vector<Input> Runner::readable(const Facts& facts, std::span<const Input> inputs,
                                     std::vector<Tensor>& copies) const {
   std::vector<Input> read(inputs.begin(), inputs.end());
-  for (int32_t s : facts().input_symbols) {
-    const Symbol& symbol = facts().program->symbols[size_t(s)];
-    const int32_t at = facts().input_at[size_t(facts().root[size_t(symbol.value)])];
+  for (int32_t s : facts.input_symbols) {
+    const Symbol& symbol = facts.program->symbols[size_t(s)];
+    const int32_t at = facts.input_at[size_t(facts.root[size_t(symbol.value)])];
     if (symbol.kind != Symbol::Kind::element || at < 0) continue;
     Input& input = read[size_t(at)];
     if (!input.on_device) continue;

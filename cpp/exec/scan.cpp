@@ -178,7 +178,7 @@ class ScanRun final : public OutputSink {
     for (size_t k = 0; k < outputs_.size(); ++k) {
       if (value_of(k) < 0) continue;
       const size_t output = stage_.states.size() + k;
-      const Dims slice = shape_without_running(runner_.child_unit(0), output, inputs_);
+      const Dims slice = shape_without_running(runner_, output, inputs_);
       runner_.result(value_of(k), with_axis(slice, output_axis(k), 0));
     }
   }
