@@ -1,6 +1,6 @@
 // Recurrent layers: a block walks the steps of one row of the batch in one direction, or, with
 // 8-bit weights, of all rows: what the state is rounded by spans them.
-#include "kernels/include/recurrent_row.h"
+#include "kernels/include/recurrent_levels.h"
 
 namespace {
 
@@ -54,15 +54,13 @@ RLX_FN void reset(const Recurrent& p, const Row& row) {
 
 RLX_FN void begin(const Recurrent& p, const Row& row, long long state_at) {
   for (long long j = threadIdx.x; j < p.hidden; j += RLX_BLOCK) {
-    row.h[j] = p.initial_h ? rlx::load(static_cast<const S*>(p.initial_h) + state_at + j) : T(0);
-    row.c[j] = p.initial_c ? rlx::load(static_cast<const S*>(p.initial_c) + state_at + j) : T(0);
+    begin_unit(p, row, state_at, j);
   }
 }
 
 RLX_FN void end(const Recurrent& p, const Row& row, long long state_at) {
   for (long long j = threadIdx.x; j < p.hidden; j += RLX_BLOCK) {
-    if (p.y_h) rlx::store(static_cast<S*>(p.y_h) + state_at + j, row.h[j]);
-    if (p.y_c) rlx::store(static_cast<S*>(p.y_c) + state_at + j, row.c[j]);
+    end_unit(p, row, state_at, j, row.h[j]);
   }
 }
 
@@ -87,9 +85,8 @@ RLX_FN void walk_row(const Recurrent& p, int direction, long long b) {
   if (threadIdx.x == 0) check_length(p, b);
   begin(p, row, state_of(p, direction, b));
   __syncthreads();
-  const bool backwards = direction == 1 || p.reverse;
   for (long long i = 0; i < p.steps; ++i) {
-    const long long t = backwards ? p.steps - 1 - i : i;
+    const long long t = step_after(p, direction, i);
     if (t < length) {
       products(p, row, input_of(p, b, t));
       if constexpr (RLX_KIND == gru) reset(p, row);
@@ -148,13 +145,11 @@ RLX_FN void walk_rounded(const Recurrent& p, int direction) {
     begin(p, row_of(p, direction, b), state_of(p, direction, b));
   }
   const Levels of_x = levels_of_input(p);
-  const long long rows = p.batch * p.directions, each = p.batch * (p.input + p.hidden);
-  short* levels = reinterpret_cast<short*>(static_cast<T*>(p.state) +
-                                           rows * (gate_count + 4) * p.hidden) + direction * each;
+  const long long each = p.batch * (p.input + p.hidden);
+  short* levels = reinterpret_cast<short*>(behind_states(p)) + direction * each;
   __syncthreads();
-  const bool backwards = direction == 1 || p.reverse;
   for (long long i = 0; i < p.steps; ++i) {
-    const long long t = backwards ? p.steps - 1 - i : i;
+    const long long t = step_after(p, direction, i);
     rounded_products(p, direction, t, of_x, levels);
     for (long long b = 0; b < p.batch; ++b) {
       finish_step(p, row_of(p, direction, b), direction, b, t, t < length_of(p, b));

@@ -1,7 +1,7 @@
 // One step of a recurrent layer: a warp makes one unit of the state for a tile of the batch's rows,
 // so that the whole card reads the weights. Two states take turns: all units read the old one while
 // the new one is written.
-#include "kernels/include/recurrent_row.h"
+#include "kernels/include/recurrent_levels.h"
 #include "kernels/include/vector.h"
 
 namespace {
@@ -24,7 +24,7 @@ RLX_FN Place place_of(const Recurrent& p) {
   rank /= groups;
   at.direction = int(rank % p.directions);
   at.first = rank / p.directions * tile;
-  at.t = at.direction == 1 || p.reverse ? p.steps - 1 - p.step : p.step;
+  at.t = step_after(p, at.direction, p.step);
   return at;
 }
 
@@ -40,8 +40,7 @@ RLX_FN T* state_after(const Recurrent& p, const Row& row, long long steps) {
 
 // By what x is rounded in every step.
 RLX_FN Levels* levels_of_x(const Recurrent& p) {
-  const long long rows = p.batch * p.directions;
-  return reinterpret_cast<Levels*>(static_cast<T*>(p.state) + rows * (gate_count + 4) * p.hidden);
+  return reinterpret_cast<Levels*>(behind_states(p));
 }
 
 #if RLX_FORM != 0
@@ -93,9 +92,7 @@ RLX_FN void put(const Recurrent& p, const Row& row, const Place& at, long long b
   state_after(p, row, p.step + 1)[j] = h;
   if (S* y = output_of(p, at.direction, b, at.t)) rlx::store(y + j, active ? h : T(0));
   if (p.step + 1 < p.steps) return;
-  const long long end = state_of(p, at.direction, b) + j;
-  if (p.y_h) rlx::store(static_cast<S*>(p.y_h) + end, h);
-  if (p.y_c) rlx::store(static_cast<S*>(p.y_c) + end, row.c[j]);
+  end_unit(p, row, state_of(p, at.direction, b), j, h);
 }
 #endif
 
@@ -110,10 +107,7 @@ extern "C" __global__ void __launch_bounds__(RLX_BLOCK) recurrent_step(const Rec
     const long long b = (long long)(i) / n / p.directions, j = (long long)(i) % n;
     const int direction = int((long long)(i) / n % p.directions);
     if (j == 0) check_length(p, b);
-    const Row row = row_of(p, direction, b);
-    const long long from = state_of(p, direction, b) + j;
-    row.h[j] = p.initial_h ? rlx::load(static_cast<const S*>(p.initial_h) + from) : T(0);
-    row.c[j] = p.initial_c ? rlx::load(static_cast<const S*>(p.initial_c) + from) : T(0);
+    begin_unit(p, row_of(p, direction, b), state_of(p, direction, b), j);
   }
   if constexpr (rounded) {
     if (rlx::block_rank() != 0) return;

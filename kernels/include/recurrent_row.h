@@ -1,5 +1,5 @@
-// What the kernels of recurrent layers share: a row of the batch in one direction, its gates, its
-// places in x and y, and how 8-bit layers round. RLX_T, RLX_W and RLX_KIND say which layer it is.
+// What the kernels of recurrent layers share: a row of the batch in one direction, its gates, and
+// its places in x and y. RLX_T, RLX_W and RLX_KIND say which layer it is.
 #pragma once
 
 #include "kernels/include/element.h"
@@ -127,6 +127,22 @@ RLX_FN long long state_of(const Recurrent& p, int direction, long long b) {
   return (p.batchwise ? b * p.directions + direction : direction * p.batch + b) * p.hidden;
 }
 
+// Which step of x comes when so many are done.
+RLX_FN long long step_after(const Recurrent& p, int direction, long long done) {
+  return direction == 1 || p.reverse ? p.steps - 1 - done : done;
+}
+
+// Unit j of the state before the first step, and after the last.
+RLX_FN void begin_unit(const Recurrent& p, const Row& row, long long state_at, long long j) {
+  row.h[j] = p.initial_h ? load(static_cast<const S*>(p.initial_h) + state_at + j) : T(0);
+  row.c[j] = p.initial_c ? load(static_cast<const S*>(p.initial_c) + state_at + j) : T(0);
+}
+
+RLX_FN void end_unit(const Recurrent& p, const Row& row, long long state_at, long long j, T h) {
+  if (p.y_h) store(static_cast<S*>(p.y_h) + state_at + j, h);
+  if (p.y_c) store(static_cast<S*>(p.y_c) + state_at + j, row.c[j]);
+}
+
 // Of row b; none where the length is bad, which check_length reports.
 RLX_FN long long length_of(const Recurrent& p, long long b) {
   const long long length = p.lengths ? p.lengths[b] : p.steps;
@@ -135,56 +151,6 @@ RLX_FN long long length_of(const Recurrent& p, long long b) {
 
 RLX_FN void check_length(const Recurrent& p, long long b) {
   if (p.lengths && (p.lengths[b] < 0 || p.lengths[b] > p.steps)) atomicOr(p.fault, 1ull);
-}
-
-// How DynamicQuantizeLinear makes levels of floats: by their range, with 0 in it.
-struct Levels {
-  float scale, zero;
-};
-
-RLX_FN float cut(float x) { return x > 0 ? (x < 255 ? x : 255.0f) : 0.0f; }
-
-// Of what the block's threads have met; zero counts as met. The whole block finds them together.
-RLX_FN Levels levels_between(float low, float high) {
-  __shared__ float parts[2][warps];
-  low = group_reduce<RLX_BLOCK>(low, parts[0], [](float a, float b) { return b < a ? b : a; });
-  high = group_reduce<RLX_BLOCK>(high, parts[1], [](float a, float b) { return b > a ? b : a; });
-  const float scale = (high - low) / 255.0f;
-  const Levels levels = {scale > 0 ? scale : 1.0f, 0};
-  return {levels.scale, scalar::rint(cut(-low / levels.scale))};
-}
-
-RLX_FN void widen(float& low, float& high, float x) {
-  low = x < low ? x : low;
-  high = x > high ? x : high;
-}
-
-// Of x in all steps.
-RLX_FN Levels levels_of_input(const Recurrent& p) {
-  const S* x = static_cast<const S*>(p.x);
-  float low = 0, high = 0;
-  for (long long i = threadIdx.x; i < p.steps * p.batch * p.input; i += RLX_BLOCK) {
-    widen(low, high, float(load(x + i)));
-  }
-  return levels_between(low, high);
-}
-
-// Of the states, given by state(b), of all rows that have a step t.
-template <class F> RLX_FN Levels levels_of_states(const Recurrent& p, long long t, F state) {
-  float low = 0, high = 0;
-  for (long long b = 0; b < p.batch; ++b) {
-    if (t >= length_of(p, b)) continue;
-    const T* const h = state(b);
-    for (long long j = threadIdx.x; j < p.hidden; j += RLX_BLOCK) widen(low, high, float(h[j]));
-  }
-  return levels_between(low, high);
-}
-
-// The level of x, less that of 0.
-RLX_FN short level_of(const Levels& levels, float x) {
-  const float far = x / levels.scale;
-  const float near = far > -512 ? (far < 512 ? far : 512.0f) : -512.0f;
-  return short(cut(scalar::rint(near) + levels.zero) - levels.zero);
 }
 
 }  // namespace rlx::recurrent

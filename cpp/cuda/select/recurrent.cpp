@@ -214,7 +214,9 @@ std::string limit_of_steps(const Recurrent& prim, const SelectRequest& request,
   constexpr int64_t most_steps = 16 << 10;  // each is a node of recorded graphs
   constexpr size_t most_levels = 47 << 10;
   if (p.steps == 0) return "no steps";
-  if (p.steps > most_steps) return "too many steps for a launch each: above 16384";
+  if (p.steps > most_steps) {
+    return "too many steps for a launch each: above " + std::to_string(most_steps);
+  }
   if (!has_bytes(request)) return "";
   if (prim.kind != RecurrentKind::lstm) return "only LSTMs of 8-bit weights go by steps";
   return levels_bytes(p, tile_rows(p, true)) > most_levels
