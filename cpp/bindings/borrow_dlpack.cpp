@@ -44,10 +44,11 @@ bool borrow_by_dlpack(PyObject* object, const char* name, int ordinal, void* str
                       Borrowed& into) {
   const py::object where = attribute(object, "__dlpack_device__");
   if (!where) return false;
-  const auto type = reading(name, "__dlpack_device__", [&] {
-    return where().cast<std::pair<int, int>>().first;
+  const auto [type, id] = reading(name, "__dlpack_device__", [&] {
+    return where().cast<std::pair<int, int>>();
   });
   if (type != dl_cuda && type != dl_cuda_managed) return false;
+  if (type == dl_cuda) check_ordinal(name, id, ordinal);  // PyTorch would name its current one
   const py::object lend = attribute(object, "__dlpack__");
   if (!lend) throw refusal(name, "it has no __dlpack__");
   const py::object capsule = exported(lend, name, stream);

@@ -3,10 +3,12 @@
 
 #include <pybind11/stl.h>
 
+#include "bindings/device_array.h"
 #include "bindings/interpreter_lock.h"
 #include "bindings/observe.h"
 #include "bindings/register.h"
 #include "bindings/report.h"
+#include "cuda/device.h"
 
 namespace rlx::bindings {
 namespace {
@@ -74,7 +76,9 @@ std::shared_ptr<PyExecutable> make(ProgramPtr program, std::shared_ptr<Device> d
 void prepare(PyExecutable& self, py::handle feeds) {
   std::optional<StringTable> table;
   if (self.executable.main().facts.uses_strings) table.emplace(&self.executable.constant_strings());
-  const auto borrowed = borrow_inputs(self, feeds.ptr(), false, table ? &*table : nullptr);
+  const cuda::Current current = self.make_current();
+  const auto borrowed = borrow_inputs(self, feeds.ptr(), false, table ? &*table : nullptr,
+                                      self.default_stream());
   std::vector<Input> inputs;
   for (const Borrowed& b : borrowed) inputs.push_back(b.input);
   const Unlocked unlocked;
@@ -90,6 +94,15 @@ PyExecutable::PyExecutable(ProgramPtr program, std::shared_ptr<const Device> giv
       outputs(endpoints(*program, program->outputs, program->output_names)),
       from_state(inputs.size(), false), device(std::move(given)), ordinal(device->ordinal()) {
   for (const StatePair& pair : program->states) from_state[size_t(pair.input)] = true;
+}
+
+cuda::Current PyExecutable::make_current() const {
+  return ordinal < 0 ? cuda::Current(true)
+                     : cuda::gpu_of(*device)->driver->make_current_quietly();
+}
+
+void* PyExecutable::default_stream() const {
+  return ordinal < 0 ? nullptr : reinterpret_cast<void*>(legacy_stream);
 }
 
 void register_executable(py::module_& module) {

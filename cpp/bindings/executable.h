@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bindings/arrays.h"
+#include "cuda/driver.h"
 #include "exec/executable.h"
 #include "exec/state.h"
 
@@ -19,6 +20,12 @@ struct Endpoint {  // an input or output of the program
 struct PyExecutable {
   PyExecutable(ProgramPtr program, std::shared_ptr<const Device> device,
                std::shared_ptr<Packs> packs, ExecOptions options);
+
+  // Held for a whole run: the driver's calls need not enter a context one by one, and PyTorch
+  // lends only what lies on the current GPU. Of a GPU that is lost those calls tell.
+  cuda::Current make_current() const;
+  // CUDA's legacy one, on which other libraries' arrays are ordered; null on the host.
+  void* default_stream() const;
 
   Executable executable;
   std::vector<Endpoint> inputs, outputs;
@@ -45,7 +52,7 @@ void reject_unknown(PyObject* dict, const std::vector<Endpoint>& endpoints, cons
 // Borrows the program's inputs from a dict, a sequence in their order, or a single array.
 // Device arrays are made to wait for by `stream`.
 std::vector<Borrowed> borrow_inputs(const PyExecutable& self, PyObject* feeds, bool with_state,
-                                    StringTable* strings, void* stream = nullptr);
+                                    StringTable* strings, void* stream);
 
 // Makes Host stages call Python, and loops stop on Ctrl-C.
 void install_hooks();

@@ -51,9 +51,9 @@ bool wants_device(const PyExecutable& self, const RunCall& call) {
 
 // A run that touches device arrays is done on the caller's stream, CUDA's default one unless told.
 void* stream_of(const PyExecutable& self, const RunCall& call) {
-  if (self.ordinal < 0) return nullptr;
-  const uintptr_t given = call.stream ? py::handle(call.stream).cast<uintptr_t>() : 0;
-  return reinterpret_cast<void*>(given ? given : legacy_stream);
+  if (self.ordinal < 0 || !call.stream) return self.default_stream();
+  const auto given = py::handle(call.stream).cast<uintptr_t>();
+  return given ? reinterpret_cast<void*>(given) : self.default_stream();
 }
 
 // A run allocates, and replays graphs of its own: neither can be part of another graph.
@@ -68,6 +68,7 @@ void check_not_captured(const PyExecutable& self, void* stream) {
 PyObject* run_checked(PyObject* raw_self, const RunCall& call) {
   auto& self = *py::handle(raw_self).cast<PyExecutable*>();
   const bool to_device = wants_device(self, call);
+  const cuda::Current current = self.make_current();
   void* stream = stream_of(self, call);
   if (stream && call.stream) check_not_captured(self, stream);
   State* state = nullptr;

@@ -1,6 +1,7 @@
 // Executable.profile and Executable.capture: runs that are watched.
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <map>
 
 #include "bindings/array_sink.h"
@@ -16,11 +17,14 @@ py::object run_once(PyExecutable& self, py::handle feeds, Observer& observer) {
   std::optional<StringTable> table;
   if (self.executable.main().facts.uses_strings) table.emplace(&self.executable.constant_strings());
   StringTable* strings = table ? &*table : nullptr;
-  const auto borrowed = borrow_inputs(self, feeds.ptr(), false, strings);
+  const cuda::Current current = self.make_current();
+  const auto borrowed = borrow_inputs(self, feeds.ptr(), false, strings, self.default_stream());
   std::vector<Input> inputs(borrowed.size());
   for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = borrowed[i].input;
   ArraySink sink(self, nullptr);
-  self.executable.run(inputs, sink, strings, nullptr, &observer);
+  const bool from_device = std::ranges::any_of(inputs, &Input::on_device);
+  void* const stream = from_device ? self.default_stream() : nullptr;
+  self.executable.run(inputs, sink, strings, nullptr, &observer, stream);
   sink.take_gil();
   return py::reinterpret_steal<py::object>(sink.finish(strings));
 }

@@ -43,7 +43,7 @@ cuda::Extent3 extent(const std::array<uint32_t, 3>& e) { return {e[0], e[1], e[2
 std::shared_ptr<Flight> launch(const UserKernel& kernel, const std::array<uint32_t, 3>& grid,
                                const std::array<uint32_t, 3>& block, uint32_t shared,
                                uintptr_t stream, const py::list& given) {
-  kernel.check_alive();
+  const cuda::Current current = kernel.make_current();  // others lend only in theirs
   cuda::LaunchShape shape;
   shape.grid = extent(grid), shape.block = extent(block), shape.shared_bytes = shared;
   kernel.check(shape);

@@ -113,10 +113,11 @@ size_t pool_cap(const Driver& driver) {
 
 std::shared_ptr<const Gpu> open_gpu(int ordinal) {
   const std::lock_guard lock(gpus().mutex);
+  auto driver = api::open_driver(ordinal);  // throws also when CUDA was lost since
   auto& gpu = gpus().opened[ordinal];
   if (gpu) return gpu;
   auto made = std::make_shared<Gpu>();
-  made->driver = api::open_driver(ordinal);
+  made->driver = std::move(driver);
   made->pool = std::make_shared<MemoryPool>(made->driver, pool_cap(*made->driver));
   made->weights = std::make_shared<Weights>(made->driver, made->pool);
   made->jit = make_jit(made->driver);

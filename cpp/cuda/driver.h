@@ -46,19 +46,28 @@ struct LaunchShape {
   bool programmatic = false;      // may begin before its predecessor ends: the kernel waits itself
 };
 
-// While it lives, the calling thread works in a GPU's context; false when that is lost. The thread
-// may then also do what CUDA forbids, and answers by spoiling the capture, as long as another
-// library captures a stream, such as to ask for memory.
+struct ContextTag;
+
+// While it lives, the calling thread works in a GPU's context, and in the caller's again after it:
+// PyTorch's current GPU is that of this context. False when it is lost. The thread may then also
+// do what CUDA forbids, and answers by spoiling the capture, as long as another library captures a
+// stream, such as to ask for memory.
 class [[nodiscard]] Current {
  public:
-  using Exchange = int (*)(int* mode);  // the thread's mode for another
+  using Exchange = int (*)(int* mode);        // the thread's mode for another
+  using Enter = int (*)(ContextTag* context);
 
   explicit Current(bool alive) : alive_(alive) {}
   Current(Exchange exchange, int mode) : alive_(true), exchange_(exchange), mode_(mode) {
     exchange_(&mode_);
   }
+  // Enters `before`, which may be null, when it ends.
+  Current(Exchange exchange, int mode, Enter enter, ContextTag* before) : Current(exchange, mode) {
+    enter_ = enter, before_ = before;
+  }
   ~Current() {
     if (exchange_) exchange_(&mode_);
+    if (enter_) enter_(before_);
   }
   Current(const Current&) = delete;
   explicit operator bool() const { return alive_; }
@@ -67,6 +76,8 @@ class [[nodiscard]] Current {
   const bool alive_;
   const Exchange exchange_ = nullptr;
   int mode_ = 0;
+  Enter enter_ = nullptr;
+  ContextTag* before_ = nullptr;
 };
 
 class Driver {

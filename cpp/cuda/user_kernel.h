@@ -22,7 +22,7 @@ class UserKernel {
   int generation() const { return driver_->generation(); }
   const Driver& driver() const { return *driver_; }
   // Throws Error(stale_handle) after a reset.
-  void check_alive() const { (void)driver_->make_current(); }
+  Current make_current() const { return driver_->make_current(); }
   // Throws Error(input) for extents that the GPU does not take.
   void check(const LaunchShape& shape) const;
   // `parameters` point to values of the kernel's types; `owners` live as a Flight's.

@@ -36,7 +36,7 @@ class _Offline(Session):
 def prepare(session: Session, inputs: Any = None) -> None:
     """Session.prepare."""
     for each in _zeros(session) if inputs is None else (inputs,):
-        _bind(session, feeds.normalise(each, session._model.graph))
+        _bind(session, feeds.normalise(each, session._model.graph, session.device != "cpu"))
     _core.finish_kernels(session._device)
 
 

@@ -89,11 +89,11 @@ def empty_cache() -> None:
 
 
 def reset(device: str = "cuda", *, force: bool = False) -> None:
-    """Destroys a GPU's context and begins anew, e.g. after an illegal address.
+    """Destroys a GPU's context, with all that the process has on that GPU, and begins anew.
 
     Sessions and arrays on that GPU raise StaleHandleError from then on. Other libraries of the
     process share the context (PyTorch does), so this asks for force=True. DeviceError where CUDA
-    does not permit it: then only a new process helps.
+    does not permit it, as after an illegal address on any GPU: then only a new process helps.
     """
     ordinal = gpu_ordinal(device)
     if not force:

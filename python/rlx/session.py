@@ -228,7 +228,7 @@ class Session(live.Live):
         self._check_open()
         if type(runs) is not int or not 1 <= runs < 2**31:
             raise InputError("a profile needs at least one run, below 2**31 of them", got=runs)
-        given = feeds.normalise(inputs, self._model.graph)
+        given = feeds.normalise(inputs, self._model.graph, self.device != "cpu")
         executable = self._settle(given)[1]
         return Profile(self, executable.profile(given, runs), executable.memory_plan())
 

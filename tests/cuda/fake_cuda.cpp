@@ -14,6 +14,7 @@
 // all the same is logged as "spoils:CALL". What the graph keeps goes with fake_cuda_drop_graph().
 // With FAKE_CUDA_CAPTURE_BLOCKS that stream is none that cuStreamNonBlocking made.
 // Streams given to fake_cuda_destroy_stream() are gone.
+// There are FAKE_CUDA_GPUS, or one; what works in a context fails where none is current.
 // FAKE_CUDA_VERSION is what cuDriverGetVersion tells, FAKE_CUDA_MEMORY the card's bytes.
 #include <sys/mman.h>
 #include <unistd.h>
@@ -28,8 +29,8 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "fake_context.h"
 #include "taken_down.h"
 
 namespace {
@@ -40,7 +41,6 @@ std::mutex mutex;
 std::map<std::string, int> calls;
 std::map<uintptr_t, size_t> device_memory;  // begin -> bytes
 std::map<void*, int> shared_of;             // dynamic shared memory that a function may have
-std::vector<std::pair<void (*)(void*), void*>> kept_by_graph;
 std::set<void*> captured_events, destroyed_streams;
 thread_local int capture_mode = 0;
 
@@ -71,6 +71,7 @@ int enter(const char* name) {
   }
   const int nth = ++calls[name];
   log(name);
+  if (lacks_context(name)) return 201;
   const char* fail = std::getenv("FAKE_CUDA_FAIL");
   if (!fail) return 0;
   char wanted[64] = "";
@@ -113,6 +114,8 @@ bool meet(const char* variable, const char* name) {
 
 using Ptr = unsigned long long;
 
+#include "fake_user_objects.h"
+
 extern "C" {
 
 int cuInit(unsigned) { ENTER; return 0; }
@@ -126,7 +129,7 @@ int cuGetExportTable(const void** table, const void*) {
   *table = nullptr;
   return 801;
 }
-int cuDeviceGetCount(int* n) { *n = 1; ENTER; return 0; }
+int cuDeviceGetCount(int* n) { *n = gpu_count(); ENTER; return 0; }
 int cuDeviceGet(int* d, int i) { *d = i; ENTER; return 0; }
 int cuDeviceGetName(char* name, int n, int) { std::snprintf(name, n, "Fake GPU"); return 0; }
 int cuDeviceGetAttribute(int* v, int which, int) {
@@ -147,10 +150,11 @@ int cuGetErrorName(int code, const char** name) {
   return 0;
 }
 int cuGetErrorString(int, const char** text) { *text = "as the test asked"; return 0; }
-int cuDevicePrimaryCtxRetain(void** c, int) { *c = reinterpret_cast<void*>(16); ENTER; return 0; }
+int cuDevicePrimaryCtxRetain(void** c, int d) { *c = context_of(d); ENTER; return 0; }
 int cuDevicePrimaryCtxRelease_v2(int) { ENTER; return 0; }
 int cuDevicePrimaryCtxReset_v2(int) { ENTER; return 0; }
-int cuCtxSetCurrent(void*) { return 0; }
+int cuCtxGetCurrent(void** c) { *c = current_context; return 0; }
+int cuCtxSetCurrent(void* c) { current_context = c; return 0; }
 int cuCtxSynchronize() { ENTER; return 0; }
 
 int cuModuleLoadDataEx(void** m, const void* image, unsigned, int*, void**) {
@@ -363,34 +367,6 @@ int cuStreamGetCaptureInfo_v2(void* s, int* status, unsigned long long*, void** 
   cuStreamIsCapturing(s, status);
   *graph = *status ? s : nullptr;
   return 0;
-}
-struct UserObject {
-  void (*let_go)(void*);
-  void* what;
-};
-int cuUserObjectCreate(UserObject** object, void* what, void (*let_go)(void*), unsigned,
-                       unsigned) {
-  ENTER;
-  *object = new UserObject{let_go, what};
-  return 0;
-}
-int cuUserObjectRelease(UserObject* object, unsigned) {
-  object->let_go(object->what);
-  delete object;
-  ENTER;
-  return 0;
-}
-int cuGraphRetainUserObject(void*, UserObject* object, unsigned, unsigned) {
-  ENTER;
-  const std::lock_guard lock(mutex);
-  kept_by_graph.emplace_back(object->let_go, object->what);
-  delete object;
-  return 0;
-}
-
-void fake_cuda_drop_graph() {
-  for (const auto& [let_go, what] : kept_by_graph) let_go(what);
-  kept_by_graph.clear();
 }
 void fake_cuda_destroy_stream(void* s) {
   const std::lock_guard lock(mutex);

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "taken_down.h"
+
 namespace {
 
 struct Rnn {
@@ -128,6 +130,7 @@ int cudnnRNNForward(void*, void* rnn, int mode, const int* device_lengths, void*
                     const void* cx, void* cy, size_t, const void* weights, size_t, void* workspace,
                     size_t, void*) {
   say("cudnnRNNForward");
+  if (!has_context()) return 5000;
   if (mode != 0 || device_lengths || !y || reinterpret_cast<size_t>(workspace) % 256) return 3000;
   const Rnn& r = *static_cast<Rnn*>(rnn);
   const Data& d = *static_cast<Data*>(x_data);

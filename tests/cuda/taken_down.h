@@ -2,6 +2,7 @@
 // library's own, where one of NVIDIA's breaks the heap.
 #pragma once
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -33,6 +34,15 @@ void work(const char* variable) {
   const size_t size = std::strlen(name);
   if (!text || std::strncmp(text, name, size) != 0 || text[size] != ':') return;
   usleep(1000 * std::atoi(text + size + 1));
+}
+
+// Whether the calling thread works in a context of the fake driver, as a library must.
+[[maybe_unused]] bool has_context() {
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  const auto get = driver ? reinterpret_cast<int (*)(void**)>(dlsym(driver, "cuCtxGetCurrent"))
+                          : nullptr;
+  void* context = nullptr;
+  return get && get(&context) == 0 && context;
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // The CUDA driver behind the interface of cuda/driver.h, each call checked by one function.
 #include "cuda/api/driver.h"
 
-#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -10,6 +9,7 @@
 #include "cuda/api/forked.h"
 #include "cuda/api/launch_of.h"
 #include "cuda/api/loader.h"
+#include "cuda/api/loss.h"
 #include "cuda/of_process.h"
 
 namespace rlx::cuda::api {
@@ -25,6 +25,9 @@ DevicePtr address(const void* p) { return reinterpret_cast<DevicePtr>(p); }
 
 template <class To, class From>
 To as(From* handle) { return reinterpret_cast<To>(handle); }
+
+// Of all GPUs, by an error on one.
+Loss& process_loss() { return of_process<Loss>(); }
 
 class RealDriver final : public GpuDriver {
  public:
@@ -47,10 +50,7 @@ class RealDriver final : public GpuDriver {
 
   const DeviceInfo& info() const override { return info_; }
   // Everything made here is gone: nothing must reach the driver any more.
-  void forget(std::string why) {
-    const std::lock_guard lock(lost_mutex_);
-    if (!lost_.exchange(true)) lost_why_ = std::move(why);  // what came first tells most
-  }
+  void forget() { lost_.tell("the GPU was reset", "load the model again"); }
   DeviceId device() const { return device_; }
   int generation() const override { return generation_; }
   Current make_current() override { return enter(); }
@@ -297,32 +297,36 @@ class RealDriver final : public GpuDriver {
     return result == 0 && type == memory_type_device && !is_managed;
   }
 
-  // The calling thread may have another context current, or none.
   Current enter() {
     if (fork_generation() != born_) throw forked_error();
-    if (lost_) throw lost();
-    check(cu_.set_current(context_), "cuCtxSetCurrent");
-    return Current(cu_.exchange_capture_mode, capture_relaxed);
+    process_.check(ErrorKind::stale_handle);
+    lost_.check(ErrorKind::stale_handle);
+    Context before = nullptr;
+    check(cu_.get_current(&before), "cuCtxGetCurrent");
+    if (before != context_) check(cu_.set_current(context_), "cuCtxSetCurrent");
+    return entered(before);
   }
   Current enter_quietly() noexcept {
-    const bool alive = !lost_ && fork_generation() == born_ && cu_.set_current(context_) == 0;
-    return alive ? Current(cu_.exchange_capture_mode, capture_relaxed) : Current(false);
+    Context before = nullptr;
+    const bool alive = !process_ && !lost_ && fork_generation() == born_ &&
+                       cu_.get_current(&before) == 0 &&
+                       (before == context_ || cu_.set_current(context_) == 0);
+    return alive ? entered(before) : Current(false);
+  }
+  Current entered(Context before) const {
+    return {cu_.exchange_capture_mode, capture_relaxed,
+            before == context_ ? nullptr : cu_.set_current, before};
   }
 
   void check(Result result, const char* call) {
     if (result == 0) return;
     Error error = failure(result, call);
     if (is_sticky(result)) {
-      forget("an earlier error lost the GPU's context: " + std::string(error.what()));
-      error.remedy = "the GPU's context is lost: rlx.reset, or a new process";
+      error.remedy = "a new process: CUDA is lost to this one";
+      process_.tell("an earlier error on cuda:" + std::to_string(info_.ordinal) +
+                        " lost CUDA for this process: " + error.what(), error.remedy);
     }
     throw error;
-  }
-  Error lost() const {
-    const std::lock_guard lock(lost_mutex_);
-    Error error(ErrorKind::stale_handle, lost_why_);
-    error.remedy = "load the model again after rlx.reset, or in a new process";
-    return error;
   }
 
   std::mutex shared_mutex_;
@@ -333,9 +337,8 @@ class RealDriver final : public GpuDriver {
   DeviceInfo info_;
   AllocationProperties properties_{};
   const uint64_t born_ = fork_generation();
-  std::atomic<bool> lost_{false};
-  mutable std::mutex lost_mutex_;
-  std::string lost_why_;
+  Loss lost_;
+  Loss& process_ = process_loss();
 };
 
 void RealDriver::launch_with(cuda::Function function, const LaunchShape& shape,
@@ -362,10 +365,11 @@ void reset_driver(int ordinal) {
   const std::lock_guard lock(mutex);
   const auto found = opened.find(ordinal);
   if (found == opened.end() || !found->second) return;
+  process_loss().check(ErrorKind::device);  // the driver would reset it, and open none again
   const std::shared_ptr<RealDriver> driver = std::move(found->second);
   opened.erase(found);
   ++resets[ordinal];
-  driver->forget("the GPU was reset");
+  driver->forget();
   check_start(driver_table().reset(driver->device()), "cuDevicePrimaryCtxReset");
 }
 
@@ -373,6 +377,7 @@ std::shared_ptr<GpuDriver> open_driver(int ordinal) {
   auto& [mutex, opened, resets] = drivers();
   const std::lock_guard lock(mutex);
   auto& driver = opened[ordinal];
+  process_loss().check(ErrorKind::device);
   if (driver) return driver;
   const Found& library = loader().get(Lib::driver);
   if (!library.usable()) {

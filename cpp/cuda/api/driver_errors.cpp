@@ -6,7 +6,7 @@
 namespace rlx::cuda::api {
 
 bool is_sticky(Result result) {
-  return result == 700 || (result >= 714 && result <= 719) || result == 710 || result == 46;
+  return result == 700 || result == 702 || result == 710 || (result >= 714 && result <= 719);
 }
 
 Error failure(Result result, const char* call) {

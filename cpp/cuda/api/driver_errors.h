@@ -6,7 +6,8 @@
 
 namespace rlx::cuda::api {
 
-// Errors after which every call in the context fails: illegal addresses, launches that failed ...
+// Errors after which every call of the process fails, on all of its GPUs and after a reset too:
+// illegal addresses, launches that failed ... CUDA wants the process ended.
 bool is_sticky(Result result);
 // Error(device), or memory_limit where none is left, naming the call and CUDA's reason.
 Error failure(Result result, const char* call);

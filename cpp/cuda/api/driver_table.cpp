@@ -18,6 +18,7 @@ DriverTable::DriverTable(const Found& library) {
   get(retain, "cuDevicePrimaryCtxRetain");
   get(release, "cuDevicePrimaryCtxRelease_v2");
   get(reset, "cuDevicePrimaryCtxReset_v2");
+  get(get_current, "cuCtxGetCurrent");
   get(set_current, "cuCtxSetCurrent");
   get(context_synchronize, "cuCtxSynchronize");
 

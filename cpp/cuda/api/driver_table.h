@@ -20,6 +20,7 @@ struct DriverTable {
   Result (*retain)(Context*, DeviceId);
   Result (*release)(DeviceId);
   Result (*reset)(DeviceId);
+  Result (*get_current)(Context*);
   Result (*set_current)(Context);
   Result (*context_synchronize)();
 

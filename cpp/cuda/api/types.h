@@ -6,12 +6,15 @@
 #include <cstddef>
 #include <cstdint>
 
+namespace rlx::cuda {
+struct ContextTag;
+}
+
 namespace rlx::cuda::api {
 
 using Result = int;        // 0 is success
 using DeviceId = int;
 using DevicePtr = unsigned long long;
-struct ContextTag;
 struct StreamTag;
 struct EventTag;
 struct ModuleTag;

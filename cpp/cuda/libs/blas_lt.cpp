@@ -118,6 +118,7 @@ BlasLt::~BlasLt() {
 struct LtProduct::Parts {
   using Owned = std::unique_ptr<void, int (*)(void*)>;
   const BlasLt::Functions& f;
+  Driver& driver;
   void* handle;
   LtProblem problem;
   mutable std::mutex mutex;
@@ -127,8 +128,8 @@ struct LtProduct::Parts {
   std::optional<Digest> kept;                // the key of a choice from disk
   mutable std::atomic<bool> proven = false;  // has run; until then one thread at a time
 
-  Parts(const BlasLt::Functions& functions, void* handle, const LtProblem& p)
-      : f(functions), handle(handle), problem(p), desc(nullptr, f.desc_destroy),
+  Parts(const BlasLt::Functions& functions, Driver& driver, void* handle, const LtProblem& p)
+      : f(functions), driver(driver), handle(handle), problem(p), desc(nullptr, f.desc_destroy),
         left(layout(p.b, p.trans_b ? p.k : p.n, p.trans_b ? p.n : p.k, p.ldb, p.stride_b)),
         right(layout(p.a, p.trans_a ? p.m : p.k, p.trans_a ? p.k : p.m, p.lda, p.stride_a)),
         result(layout(p.d, p.n, p.m, p.ldd, p.stride_d)) {
@@ -223,6 +224,7 @@ void LtProduct::run(const void* a, const void* b, const void* bias, const void* 
   const uintptr_t misplaced = reinterpret_cast<uintptr_t>(workspace) % workspace_alignment;
   workspace = static_cast<std::byte*>(workspace) +
               (misplaced ? workspace_alignment - misplaced : 0);
+  const Current current = p.driver.make_current();
   // The bias pointer is part of the descriptor, which other threads may be using.
   std::unique_lock lock(p.mutex, std::defer_lock);
   if (p.problem.bias || !p.proven) lock.lock();
@@ -269,13 +271,13 @@ void BlasLt::begin(DType dtype) const {
   const Current current = driver_->make_current();
   const LtProblem any{.m = 8, .n = 8, .k = 8, .lda = 8, .ldb = 8, .ldd = 8, .a = dtype, .b = dtype,
                       .d = dtype, .tf32 = dtype == DType::float32};
-  LtProduct::Parts(*functions_, handle_, any).choose(0);
+  LtProduct::Parts(*functions_, *driver_, handle_, any).choose(0);
 }
 
 std::unique_ptr<LtProduct> BlasLt::make(const LtProblem& problem, std::string& reason) const {
   if (!functions_) return std::unique_ptr<LtProduct>(new LtProduct(nullptr));
   const Current current = driver_->make_current();
-  auto parts = std::make_unique<LtProduct::Parts>(*functions_, handle_, problem);
+  auto parts = std::make_unique<LtProduct::Parts>(*functions_, *driver_, handle_, problem);
   const Digest key = digest(problem);
   if (!parts->read(key)) {
     if (const int status = parts->choose(problem.workspace_limit)) {
