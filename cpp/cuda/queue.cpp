@@ -177,7 +177,13 @@ class StreamQueue final : public LaneQueue {
     use(recorded_on_);
     return std::make_unique<GraphRecording>(driver_, graph, *this);
   }
-  void abandon_recording() noexcept override { driver_->abandon_capture(own_); }
+  void abandon_recording() noexcept override {
+    driver_->abandon_capture(own_);
+    try {
+      use(recorded_on_);
+    } catch (const Error&) {  // nothing is in order on a GPU that is lost
+    }
+  }
 
  private:
   struct Lane {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cpu/arena.h"
+#include "cuda/device.h"
 #include "cuda/select/select.h"
 #include "emu/driver.h"
 #include "emu/jit.h"
@@ -62,7 +63,22 @@ class EmuDevice final : public Device {
   std::unique_ptr<cuda::Jit> jit_;
 };
 
+// The device of a real GPU, with its queue, arena, pool and weights, over the emulator's driver. A
+// process has one, and never destroys it.
+std::shared_ptr<const Device> make_card() {
+  static const auto* const card = [] {
+    auto gpu = std::make_shared<cuda::Gpu>();
+    gpu->driver = make_driver(FiberOrder::ascending, true);
+    gpu->pool = std::make_shared<cuda::MemoryPool>(gpu->driver, size_t{1} << 30);
+    gpu->weights = std::make_shared<cuda::Weights>(gpu->driver, gpu->pool);
+    gpu->jit = make_jit(*gpu->driver, false);
+    return new std::shared_ptr<const cuda::Gpu>(std::move(gpu));
+  }();
+  return cuda::make_device(*card, {.tf32 = false});
+}
+
 const bool registered = [] {
+  extra_devices().push_back({"emu:card", make_card});
   for (const char* name :
        {"emu", "emu:descending", "emu:late", "emu:tf32", "emu:tf32:descending"}) {
     extra_devices().push_back({name, [name] { return make_device(name); }});

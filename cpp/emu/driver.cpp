@@ -1,4 +1,5 @@
-// The emulator's driver: everything happens at once; a captured graph is a list of what to repeat.
+// The emulator's driver: everything happens at once, or as on a card; a captured graph is a list of
+// what to repeat.
 #include "emu/driver.h"
 
 #include <dlfcn.h>
@@ -6,9 +7,11 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "emu/card.h"
 #include "cpp/emu/device/launch.h"
 
 namespace rlx::emu {
@@ -30,9 +33,27 @@ struct Loaded {
   LaunchFunction launch;
 };
 
-struct Queue {
-  std::unique_ptr<Work> captured;  // while capturing
+struct Queue;
+
+struct Capture {
+  std::shared_ptr<Work> work = std::make_shared<Work>();
+  std::vector<Queue*> joined;  // none when it is over
 };
+struct Queue {  // a stream
+  std::shared_ptr<Line> line;         // of a card
+  std::shared_ptr<Capture> captured;  // while capturing
+  void join(std::shared_ptr<Capture> capture) {
+    captured = std::move(capture);
+    captured->joined.push_back(this);
+  }
+};
+struct Mark {  // an event
+  std::shared_ptr<Line> line;
+  size_t place = 0;
+  std::shared_ptr<Capture> captured;
+};
+using Repeated = std::shared_ptr<Work>;  // a graph
+
 
 template <class Handle, class T>
 Handle handle(T* object) {
@@ -41,7 +62,9 @@ Handle handle(T* object) {
 
 class EmuDriver final : public cuda::Driver {
  public:
-  explicit EmuDriver(FiberOrder order) : order_(order) {
+  EmuDriver(FiberOrder order, bool apart)
+      : order_(order), card_(apart ? std::make_unique<Card>() : nullptr),
+        legacy_{card_ ? card_->make_line() : nullptr, nullptr} {
     info_.name = "emulator";
     info_.capability = 80;
     info_.multiprocessors = 4;
@@ -52,10 +75,12 @@ class EmuDriver final : public cuda::Driver {
   }
 
   const cuda::DeviceInfo& info() const override { return info_; }
-  bool host_memory() const override { return true; }
+  bool host_memory() const override { return !card_; }
   cuda::Current make_current() override { return cuda::Current(true); }
   cuda::Current make_current_quietly() noexcept override { return cuda::Current(true); }
-  void synchronize_all() override {}
+  void synchronize_all() override {
+    if (card_) card_->finish();
+  }
 
   Module load(std::span<const std::byte> image) override {
     const char* path = reinterpret_cast<const char*>(image.data());
@@ -65,6 +90,7 @@ class EmuDriver final : public cuda::Driver {
     return handle<Module>(new Loaded{library, launch});
   }
   void unload(Module module) noexcept override {
+    rest();
     auto* loaded = reinterpret_cast<Loaded*>(module);
     dlclose(loaded->library);
     delete loaded;
@@ -99,11 +125,19 @@ class EmuDriver final : public cuda::Driver {
   }
 
   void* allocate(size_t bytes) override {
+    return card_ ? card_->allocate(bytes) : allocate_host(bytes);
+  }
+  void free(void* memory) noexcept override {
+    rest();
+    card_ ? card_->free(memory) : std::free(memory);
+  }
+  void* allocate_host(size_t bytes) override {
     return std::aligned_alloc(256, (bytes + 256) / 256 * 256);
   }
-  void free(void* memory) noexcept override { std::free(memory); }
-  void* allocate_host(size_t bytes) override { return allocate(bytes); }
-  void free_host(void* memory) noexcept override { std::free(memory); }
+  void free_host(void* memory) noexcept override {
+    rest();
+    std::free(memory);
+  }
   void copy(void* to, const void* from, size_t bytes, Stream stream) override {
     submit(stream, [=] { std::memmove(to, from, bytes); });
   }
@@ -113,41 +147,84 @@ class EmuDriver final : public cuda::Driver {
   void fill(void* to, uint8_t value, size_t bytes, Stream stream) override {
     submit(stream, [=] { std::memset(to, value, bytes); });
   }
-  bool on_device(const void*) override { return true; }
+  bool on_device(const void* memory) override { return !card_ || card_->holds(memory); }
   size_t granularity() override { return 2 << 20; }
-  void* reserve(size_t) override { throw no("virtual memory"); }
-  void map(void*, size_t) override { throw no("virtual memory"); }
-  void unmap(void*, size_t) noexcept override {}
-  void unreserve(void*, size_t) noexcept override {}
+  void* reserve(size_t bytes) override {
+    if (!card_) throw Error(ErrorKind::internal, "the host's memory is an arena of the host");
+    return card_->reserve(bytes);
+  }
+  void map(void* at, size_t bytes) override { card_->map(at, bytes); }
+  void unmap(void* at, size_t bytes) noexcept override {
+    rest();
+    card_->unmap(at, bytes);
+  }
+  void unreserve(void* at, size_t bytes) noexcept override { card_->unreserve(at, bytes); }
 
-  Stream make_stream() override { return handle<Stream>(new Queue); }
-  void free(Stream stream) noexcept override { delete reinterpret_cast<Queue*>(stream); }
-  void synchronize(Stream) override {}
-  Event make_event(bool) override { return handle<Event>(new int(0)); }
-  void free(Event event) noexcept override { delete reinterpret_cast<int*>(event); }
-  void record(Event, Stream) override {}
-  void wait(Stream, Event) override {}
-  void synchronize(Event) override {}
+  Stream make_stream() override {
+    return handle<Stream>(new Queue{card_ ? card_->make_line() : nullptr, nullptr});
+  }
+  void free(Stream stream) noexcept override {
+    rest();
+    delete queue_of(stream);
+  }
+  void synchronize(Stream stream) override {
+    if (card_) card_->finish(*queue_of(stream)->line, SIZE_MAX);
+  }
+  Event make_event(bool) override { return handle<Event>(new Mark); }
+  void free(Event event) noexcept override { delete reinterpret_cast<Mark*>(event); }
+  void record(Event event, Stream stream) override {
+    const Queue* queue = queue_of(stream);
+    *reinterpret_cast<Mark*>(event) = {
+        queue->line, card_ ? card_->place_in(*queue->line) : 0, queue->captured};
+  }
+  // A stream that waits for one that is being captured is captured too.
+  void wait(Stream stream, Event event) override {
+    Queue* queue = queue_of(stream);
+    const Mark& mark = *reinterpret_cast<Mark*>(event);
+    if (mark.captured && mark.captured->joined.empty()) {
+      throw Error(ErrorKind::device, "an event of a capture that is over");
+    }
+    if (mark.captured && !queue->captured) queue->join(mark.captured);
+    if (mark.captured || !mark.line || mark.line == queue->line) return;
+    card_->wait(*queue->line, mark.line, mark.place);
+  }
+  void synchronize(Event event) override {
+    const Mark& mark = *reinterpret_cast<Mark*>(event);
+    if (mark.line) card_->finish(*mark.line, mark.place);
+  }
   double milliseconds(Event, Event) override { return 0; }
 
   void begin_capture(Stream stream) override {
-    reinterpret_cast<Queue*>(stream)->captured = std::make_unique<Work>();
+    queue_of(stream)->join(std::make_shared<Capture>());
   }
   Graph end_capture(Stream stream) override {
-    return handle<Graph>(reinterpret_cast<Queue*>(stream)->captured.release());
+    auto* made = new Repeated(queue_of(stream)->captured->work);
+    abandon_capture(stream);
+    return handle<Graph>(made);
   }
   void abandon_capture(Stream stream) noexcept override {
-    reinterpret_cast<Queue*>(stream)->captured.reset();
+    const std::shared_ptr<Capture> capture = queue_of(stream)->captured;
+    for (Queue* each : std::exchange(capture->joined, {})) each->captured = nullptr;
   }
-  void launch(Graph graph, Stream) override {
-    for (const auto& work : *reinterpret_cast<Work*>(graph)) work();
+  void launch(Graph graph, Stream stream) override {
+    submit(stream, [work = *reinterpret_cast<Repeated*>(graph)] {
+      for (const auto& each : *work) each();
+    });
   }
-  void free(Graph graph) noexcept override { delete reinterpret_cast<Work*>(graph); }
+  void free(Graph graph) noexcept override { delete reinterpret_cast<Repeated*>(graph); }
   bool is_captured(Stream) override { return false; }
 
  private:
-  static Error no(const char* what) {
-    return Error(ErrorKind::internal, std::string("the emulator has no ") + what);
+  Queue* queue_of(Stream stream) {
+    const bool is_default = reinterpret_cast<uintptr_t>(stream) < 16;
+    return is_default ? &legacy_ : reinterpret_cast<Queue*>(stream);
+  }
+  // What is freed may be in use still.
+  void rest() noexcept {
+    try {
+      synchronize_all();
+    } catch (const Error&) {  // is told to all that wait from now on
+    }
   }
 
   void check(const LaunchShape& s) const {
@@ -159,19 +236,22 @@ class EmuDriver final : public cuda::Driver {
   }
 
   void submit(Stream stream, std::function<void()> work) {
-    auto* queue = reinterpret_cast<Queue*>(stream);
-    if (queue && queue->captured) queue->captured->push_back(std::move(work));
+    const Queue* queue = queue_of(stream);
+    if (queue->captured) queue->captured->work->push_back(std::move(work));
+    else if (card_) card_->put(*queue->line, std::move(work));
     else work();
   }
 
   FiberOrder order_;
+  const std::unique_ptr<Card> card_;  // null: everything happens at once, on the host's memory
+  Queue legacy_;
   cuda::DeviceInfo info_;
 };
 
 }  // namespace
 
-std::unique_ptr<cuda::Driver> make_driver(FiberOrder order) {
-  return std::make_unique<EmuDriver>(order);
+std::unique_ptr<cuda::Driver> make_driver(FiberOrder order, bool apart) {
+  return std::make_unique<EmuDriver>(order, apart);
 }
 
 }  // namespace rlx::emu

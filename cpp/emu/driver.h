@@ -1,4 +1,4 @@
-// A CUDA driver without a card: memory is the host's, kernels run on fibers, streams are empty.
+// A CUDA driver without a card: kernels run on fibers.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@ namespace rlx::emu {
 
 enum class FiberOrder { ascending, descending };
 
-std::unique_ptr<cuda::Driver> make_driver(FiberOrder order);
+// apart: memory and time are as on a card (emu/card.h), else the host's.
+std::unique_ptr<cuda::Driver> make_driver(FiberOrder order, bool apart = false);
 
 }  // namespace rlx::emu

@@ -63,3 +63,25 @@ rlx.configure(arena_pool=None)
 print(kept())
 """, RLX_CUDA_ARENA_POOL="0")
     assert done.stdout.split() == ["False", "True", "False"]
+
+
+@pytest.mark.parametrize("failing, calls_of_it", [
+    ("cuStreamEndCapture", 2), ("cuGraphInstantiateWithFlags", 1)])
+def test_what_cannot_be_recorded_is_launched_on_the_callers_stream(on_fake_gpu, failing,
+                                                                   calls_of_it):
+    """Recording goes on a stream of the Context's own: the caller's must be gone back to."""
+    done, calls = on_fake_gpu("""
+s = rlx.load(model(), device="cuda")
+def run():
+    before = len(calls())
+    s.run({"x": x}, outputs="device", stream=4096)
+    return [c for c in calls()[before:] if c in ("waits:4096", "cuLaunchKernelEx", FAILING)]
+run()
+print(json.dumps(run()))
+print(s.counters()["recordings"], FAILING in run())
+""".replace("FAILING", repr(failing)), FAKE_CUDA_FAIL=f"{failing}:999")
+    second, rest = done.stdout.splitlines()
+    recorded = ["cuLaunchKernelEx"] * 2
+    assert json.loads(second) == ["waits:4096", *recorded, *[failing] * calls_of_it, "waits:4096",
+                                  *recorded]
+    assert rest == "0 False"
