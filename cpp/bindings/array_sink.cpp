@@ -18,7 +18,7 @@ PyObject* ArraySink::given(size_t output) const {
   return out_ ? PyDict_GetItemWithError(out_, self_.outputs[output].name) : nullptr;
 }
 
-void* ArraySink::tensor(size_t output, DType dtype, std::span<const int64_t> shape) {
+void* ArraySink::tensor(size_t output, DType dtype, std::span<const int64_t> shape, bool) {
   const bool released = thread_ != nullptr;
   take_gil();
   Result& result = results_[output];

@@ -14,7 +14,7 @@ class ArraySink final : public OutputSink {
   ArraySink(const ArraySink&) = delete;
   ArraySink& operator=(const ArraySink&) = delete;
 
-  void* tensor(size_t output, DType dtype, std::span<const int64_t> shape) override;
+  void* tensor(size_t output, DType dtype, std::span<const int64_t> shape, bool) override;
   void value(size_t output, RunValue value) override;
   void long_work() override;
   void take_gil();

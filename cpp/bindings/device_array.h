@@ -41,8 +41,8 @@ class DeviceSink final : public OutputSink {
   DeviceSink(const DeviceSink&) = delete;
   DeviceSink& operator=(const DeviceSink&) = delete;
 
-  bool on_device() const override { return true; }
-  void* tensor(size_t output, DType dtype, std::span<const int64_t> shape) override;
+  bool wants_on_device(size_t, bool) const override { return true; }
+  void* tensor(size_t output, DType dtype, std::span<const int64_t> shape, bool) override;
   void value(size_t output, RunValue value) override;
   void long_work() override;
   void take_gil();

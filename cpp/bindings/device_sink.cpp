@@ -5,7 +5,7 @@
 
 namespace rlx::bindings {
 
-void* DeviceSink::tensor(size_t output, DType dtype, std::span<const int64_t> shape) {
+void* DeviceSink::tensor(size_t output, DType dtype, std::span<const int64_t> shape, bool) {
   auto array = std::make_shared<DeviceArray>();
   const Device& device = self_.executable.device();
   array->dtype = dtype;

@@ -82,7 +82,7 @@ void prepare(PyExecutable& self, py::handle feeds) {
   std::vector<Input> inputs;
   for (const Borrowed& b : borrowed) inputs.push_back(b.input);
   const Unlocked unlocked;
-  self.executable.prepare(inputs);
+  self.executable.prepare(inputs, self.default_stream());
 }
 
 }  // namespace

@@ -131,8 +131,8 @@ void bound_pools() {
 
 void reset_gpu(int ordinal) {
   const std::lock_guard lock(gpus().mutex);
-  gpus().opened.erase(ordinal);
   api::reset_driver(ordinal);
+  gpus().opened.erase(ordinal);
 }
 
 std::vector<std::shared_ptr<const Gpu>> opened_gpus() {

@@ -1,29 +1,30 @@
 // Double buffers of loop-carried values.
 #include "exec/carried.h"
 
-#include <cstring>
-
 #include "exec/hooks.h"
 
 namespace rlx {
 
 Carried::Carried(Runner& runner, std::span<const ValueId> initial,
-                 std::span<const ValueId> outputs)
+                 std::span<const ValueId> outputs, size_t first_input)
     : runner_(runner), outputs_(outputs.first(initial.size())), fresh_(initial.size()),
-      moved_(initial.size(), false) {
-  for (ValueId v : initial) current_.push_back(runner.value(v));
-  for (auto& set : unread_) set.resize(initial.size());
+      moved_(initial.size(), false), body_(runner.child_unit(0).facts),
+      handed_(runner.child_context(0).handed), first_input_(first_input) {
+  for (ValueId v : initial) current_.push_back(runner.resident_value(v));
+  const size_t count = body_.program->outputs.size();
+  for (int set : {0, 1}) handed_[set].resize(count);
 }
 
-Buffer& Carried::buffer(size_t c) {
-  return outputs_[c] >= 0 ? runner_.buffer(outputs_[c], set_) : unread_[size_t(set_)][c];
-}
-
-void* Carried::next(size_t c, DType dtype, std::span<const int64_t> shape) {
-  Tensor tensor{dtype, Dims(shape), nullptr, nullptr};
-  tensor.data = buffer(c).reserve(tensor.bytes(), runner_.counters());
+void* Carried::next(size_t c, DType dtype, std::span<const int64_t> shape, bool on_device) {
+  Tensor tensor{dtype, Dims(shape), nullptr, nullptr, on_device};
+  tensor.data = runner_.reserve(handed_[set_][c], tensor.bytes(), on_device);
   fresh_[c] = tensor;
   return tensor.data;
+}
+
+bool Carried::wants_on_device(size_t c, bool made_there) const {
+  const ValueId input = body_.program->inputs[first_input_ + c];
+  return made_there && !body_.for_host[size_t(body_.root[size_t(input)])];
 }
 
 void Carried::advance() {
@@ -43,8 +44,7 @@ void Carried::finish() {
     if (tensor && !moved_[c]) {
       // The initial value's memory may serve others after this stage.
       runner_.check_type(outputs_[c], tensor->dtype, tensor->shape.size());
-      void* memory = runner_.result(outputs_[c], tensor->shape);
-      if (const size_t bytes = tensor->bytes()) std::memcpy(memory, tensor->data, bytes);
+      runner_.copy(runner_.result(outputs_[c], tensor->shape, tensor->on_device), *tensor);
     } else {
       runner_.define(outputs_[c], current_[c]);
     }

@@ -1,7 +1,7 @@
-// The values that one iteration of a Loop or Scan hands to the next, in two sets of buffers.
+// The values that one iteration of a Loop or Scan hands to the next, in two sets of buffers, on the
+// device where it makes them there.
 #pragma once
 
-#include <array>
 #include <chrono>
 
 #include "exec/run.h"
@@ -10,12 +10,18 @@ namespace rlx {
 
 class Carried {
  public:
-  // `outputs` are the stage's values for them, -1 where nobody reads the last one.
-  Carried(Runner& runner, std::span<const ValueId> initial, std::span<const ValueId> outputs);
+  // They are inputs of the body from `first_input` on; `outputs` are the stage's values for them,
+  // -1 where nobody reads the last one.
+  Carried(Runner& runner, std::span<const ValueId> initial, std::span<const ValueId> outputs,
+          size_t first_input);
 
+  // Before the first iteration: the initial values where the body reads them. One that it leaves
+  // as it is stays there.
+  void place() { runner_.place(current_, first_input_); }
   const RunValue& operator[](size_t c) const { return current_[c]; }
   // Where an iteration writes the next value of `c`, or what it is if it is no tensor.
-  void* next(size_t c, DType dtype, std::span<const int64_t> shape);
+  void* next(size_t c, DType dtype, std::span<const int64_t> shape, bool on_device);
+  bool wants_on_device(size_t c, bool made_there) const;
   void next(size_t c, RunValue value) { fresh_[c] = std::move(value); }
   // The iteration is over. A value that the body left as it was stays where it is.
   void advance();
@@ -23,14 +29,14 @@ class Carried {
   void finish();
 
  private:
-  Buffer& buffer(size_t c);
-
   Runner& runner_;
   std::span<const ValueId> outputs_;
   std::vector<RunValue> current_;
   std::vector<std::optional<RunValue>> fresh_;
-  std::vector<bool> moved_;                      // no longer the initial value
-  std::array<std::vector<Buffer>, 2> unread_;    // of values that nobody reads after the loop
+  std::vector<bool> moved_;  // no longer the initial value
+  const Facts& body_;
+  std::vector<Buffer>* handed_;
+  size_t first_input_;
   int set_ = 0;
 };
 

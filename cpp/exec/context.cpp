@@ -6,11 +6,14 @@
 
 namespace rlx {
 
-void* Buffer::reserve(size_t bytes, Counters& counters, size_t keep) {
-  if (memory_ && bytes <= capacity_) return memory_.get();
-  const size_t grown = std::max(bytes, memory_ ? capacity_ + capacity_ / 2 : 0);
-  std::shared_ptr<void> larger = allocate(grown);
-  if (keep) std::memcpy(larger.get(), memory_.get(), keep);
+void* Buffer::reserve(size_t bytes, Counters& counters, size_t keep, Queue* queue) {
+  const bool there = memory_ && queue == queue_;
+  if (there && bytes <= capacity_) return memory_.get();
+  const size_t grown = std::max(bytes, there ? capacity_ + capacity_ / 2 : 0);
+  std::shared_ptr<void> larger = queue ? queue->allocate(grown) : allocate(grown);
+  if (keep && queue) queue->copy(larger.get(), memory_.get(), keep);
+  else if (keep) std::memcpy(larger.get(), memory_.get(), keep);
+  queue_ = queue;
   memory_ = std::move(larger);
   capacity_ = grown;
   ++counters.dynamic_allocations;
@@ -63,7 +66,7 @@ Context::Context(const Facts& facts)
   for (ValueId v : facts.program->inputs) staged |= !facts.is_tensor(v);
   if (!staged) return;
   values.resize(data.size());
-  for (auto& set : buffers) set.resize(data.size());
+  buffers.resize(data.size());
 }
 
 PlanState& Context::state_of(const PlanPtr& plan, std::byte* base) {

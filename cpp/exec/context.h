@@ -17,11 +17,13 @@ namespace rlx {
 // Memory that a Context keeps from run to run for a value whose size a stage finds.
 class Buffer {
  public:
-  // At least `bytes`; contents are kept only up to `keep` of the old ones.
-  void* reserve(size_t bytes, Counters& counters, size_t keep = 0);
+  // At least `bytes` of the Queue's device, or of the host; contents are kept only up to `keep` of
+  // the old ones, which lie there too.
+  void* reserve(size_t bytes, Counters& counters, size_t keep = 0, Queue* queue = nullptr);
   void* data() const { return memory_.get(); }
 
  private:
+  Queue* queue_ = nullptr;  // null: of the host
   std::shared_ptr<void> memory_;
   size_t capacity_ = 0;
 };
@@ -85,7 +87,9 @@ class Context {
   std::vector<void*> data;                 // of each root outside the arena
   std::vector<bool> on_device;             // of each of them: the host cannot read it
   std::vector<RunValue> values;            // of each value that is no Segment's
-  std::vector<Buffer> buffers[2];          // of each value; loops alternate between two
+  std::vector<Buffer> buffers;             // of each value that a stage makes
+  // Of the body of a Loop or Scan: what its outputs are in turns, and device copies of its inputs.
+  std::vector<Buffer> handed[2], given;
   std::vector<Number> symbols, numbers;    // actual ones, of a program with capacities
 
  private:

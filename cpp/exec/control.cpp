@@ -7,13 +7,22 @@ namespace {
 // A branch writes its tensors where the stage's outputs go.
 class BranchSink final : public OutputSink {
  public:
-  BranchSink(Runner& runner, const If& stage) : runner_(runner), stage_(stage) {}
+  BranchSink(Runner& runner, const If& stage, bool taken)
+      : runner_(runner), stage_(stage), unread_(runner.child_context(taken ? 0 : 1).handed[0]) {
+    unread_.resize(stage.outputs.size());
+  }
 
-  void* tensor(size_t output, DType dtype, std::span<const int64_t> shape) override {
+  void* tensor(size_t output, DType dtype, std::span<const int64_t> shape,
+               bool on_device) override {
     const ValueId v = stage_.outputs[output];
-    if (v < 0) return unread_.emplace_back(make_tensor(dtype, Dims(shape))).data;
+    const size_t bytes = size_t(element_count(shape)) * size_of(dtype);
+    if (v < 0) return runner_.reserve(unread_[output], bytes, on_device);
     runner_.check_type(v, dtype, shape.size());
-    return runner_.result(v, Dims(shape));
+    return runner_.result(v, Dims(shape), on_device);
+  }
+  bool wants_on_device(size_t output, bool made_there) const override {
+    const ValueId v = stage_.outputs[output];
+    return made_there && (v < 0 || !runner_.facts().for_host[size_t(v)]);
   }
   void value(size_t output, RunValue value) override {
     if (stage_.outputs[output] >= 0) runner_.define(stage_.outputs[output], std::move(value));
@@ -24,7 +33,7 @@ class BranchSink final : public OutputSink {
  private:
   Runner& runner_;
   const If& stage_;
-  std::vector<Tensor> unread_;
+  std::vector<Buffer>& unread_;
 };
 
 }  // namespace
@@ -43,7 +52,7 @@ void run_if(Runner& runner, const If& stage) {
   for (ValueId v : stage.captures) captures.push_back(runner.resident_value(v));
   std::vector<Input> inputs;
   for (const RunValue& value : captures) inputs.push_back(runner.as_input(value));
-  BranchSink sink(runner, stage);
+  BranchSink sink(runner, stage, taken);
   runner.run_child(taken ? 0 : 1, inputs, sink);
 }
 

@@ -117,6 +117,16 @@ void Executable::run(std::span<const Input> inputs, OutputSink& sink, StringTabl
   notice_fork();
   std::optional<State::Use> use;
   if (state) use.emplace(*state);
+  walk(sink, strings, state, observer, stream, [&inputs](Runner& runner) {
+    runner.run(inputs);
+    runner.finish();
+  });
+  ++shared_.counters.runs;
+}
+
+// In a Context, on the caller's stream.
+void Executable::walk(OutputSink& sink, StringTable* strings, State* state, Observer* observer,
+                      void* stream, const std::function<void(Runner&)>& work) {
   const Lease lease(*this, sink);
   const auto& entry = *lease.entry;
   if (entry.queue) entry.queue->use(stream);
@@ -125,27 +135,23 @@ void Executable::run(std::span<const Input> inputs, OutputSink& sink, StringTabl
   RunShared run{*entry.arena, entry.queue.get(), lease.entry->random, shared_.threads, strings,
                 state, observer};
   try {
-    Runner(*main_, *lease.entry->context, run, 0, sink).run(inputs);
+    Runner runner(*main_, *lease.entry->context, run, 0, sink);
+    work(runner);
   } catch (...) {
     sink.long_work();
     if (entry.queue) entry.queue->drain();  // what this run got wrong is not the next one's
     throw;
   }
-  ++shared_.counters.runs;
 }
 
-void Executable::prepare(std::span<const Input> inputs) {
+void Executable::prepare(std::span<const Input> inputs, void* stream) {
   struct NoSink final : OutputSink {
-    void* tensor(size_t, DType, std::span<const int64_t>) override { return nullptr; }
+    void* tensor(size_t, DType, std::span<const int64_t>, bool) override { return nullptr; }
     void value(size_t, RunValue) override {}
   } sink;
   notice_fork();
-  const Lease lease(*this, sink);
-  const auto& entry = *lease.entry;
-  if (entry.queue) entry.queue->use(nullptr);
-  RunShared run{*entry.arena, entry.queue.get(), lease.entry->random, shared_.threads, nullptr,
-                nullptr, nullptr};
-  Runner(*main_, *lease.entry->context, run, 0, sink).bind_inputs(inputs);
+  walk(sink, nullptr, nullptr, nullptr, stream,
+       [&inputs](Runner& runner) { runner.bind_inputs(inputs); });
 }
 
 }  // namespace rlx

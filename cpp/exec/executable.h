@@ -11,6 +11,7 @@
 namespace rlx {
 
 class Observer;
+class Runner;
 class State;
 
 struct ExecOptions {
@@ -68,8 +69,9 @@ class Executable {
   void run(std::span<const Input> inputs, OutputSink& sink, StringTable* strings = nullptr,
            State* state = nullptr, Observer* observer = nullptr, void* stream = nullptr);
 
-  // Binds the first stage for such inputs without running it; symbols that are elements need data.
-  void prepare(std::span<const Input> inputs);
+  // Binds the first stage for such inputs without running it; symbols that are elements need data,
+  // which is there for `stream`.
+  void prepare(std::span<const Input> inputs, void* stream = nullptr);
 
   // Whether the program differs from this one in the bytes of constants only, and these may be
   // replaced: no other Session reads the device's copies.
@@ -97,6 +99,8 @@ class Executable {
  private:
   struct Lease;
   void notice_fork();
+  void walk(OutputSink& sink, StringTable* strings, State* state, Observer* observer, void* stream,
+            const std::function<void(Runner&)>& work);
 
   Shared shared_;
   std::unique_ptr<Unit> main_;

@@ -32,6 +32,71 @@ bool mentions_strings(const Program& program) {
   return false;
 }
 
+// What a stage gives to the inputs of its subgraphs; -1 for what it makes for them.
+std::vector<ValueId> given_by(const Stage& stage) {
+  std::vector<ValueId> given;
+  const auto add = [&](const std::vector<ValueId>& more) {
+    given.insert(given.end(), more.begin(), more.end());
+  };
+  std::visit(Overload{[&](const If& s) { add(s.captures); },
+                      [&](const Loop& s) { add({-1, -1}), add(s.carried), add(s.captures); },
+                      [&](const Scan& s) {
+                        add(s.states), add(std::vector<ValueId>(s.scan_inputs.size(), -1));
+                        add(s.captures);
+                      },
+                      [](const auto&) {}},
+             stage);
+  return given;
+}
+
+// What a stage reads itself, on the host; -1 for what it lacks.
+std::vector<ValueId> read_by_host(const Stage& stage) {
+  return std::visit(Overload{[](const Segment&) { return std::vector<ValueId>(); },
+                             [](const If& s) { return std::vector{s.condition}; },
+                             [](const Loop& s) { return std::vector{s.trip_count, s.condition}; },
+                             [](const Scan& s) { return s.scan_inputs; },
+                             [](const auto& s) { return s.inputs; }},
+                    stage);
+}
+
+// Of each root: who reads it, in this program or a subgraph.
+struct Readers {
+  explicit Readers(const Program& program)
+      : nodes(program.values.size()), host(program.values.size()), program_(program) {
+    for (const Symbol& symbol : program.symbols) {
+      if (symbol.kind == Symbol::Kind::element) mark(host, symbol.value);
+    }
+    for (const Stage& stage : program.stages) {
+      if (std::holds_alternative<Segment>(stage)) {
+        for_each_read(stage, [&](ValueId v) { mark(nodes, v); });
+      }
+      for (ValueId v : read_by_host(stage)) mark(host, v);
+      const std::vector<ValueId> given = given_by(stage);
+      for (const ProgramPtr& child : programs_of(stage)) {
+        const Readers inner(*child);
+        for (size_t i = 0; i < given.size(); ++i) {
+          const auto input = size_t(inner.root_of(child->inputs[i]));
+          if (inner.nodes[input]) mark(nodes, given[i]);
+          if (inner.host[input]) mark(host, given[i]);
+        }
+      }
+    }
+  }
+
+  std::vector<bool> nodes, host;
+
+ private:
+  ValueId root_of(ValueId v) const {
+    while (program_.values[size_t(v)].alias_of >= 0) v = program_.values[size_t(v)].alias_of;
+    return v;
+  }
+  void mark(std::vector<bool>& read, ValueId v) const {
+    if (v >= 0) read[size_t(root_of(v))] = true;
+  }
+
+  const Program& program_;
+};
+
 }  // namespace
 
 std::vector<ProgramPtr> programs_of(const Stage& stage) {
@@ -82,6 +147,8 @@ Facts::Facts(ProgramPtr p, StringTable& strings) : program(std::move(p)) {
   direct_output.assign(count, -1);
   state_of.assign(count, -1);
   input_at.assign(count, -1);
+  Readers readers(*program);
+  for_nodes = std::move(readers.nodes), for_host = std::move(readers.host);
   for (size_t i = 0; i < program->inputs.size(); ++i) {
     const ValueId v = program->inputs[i];
     input_at[size_t(v)] = int32_t(i);

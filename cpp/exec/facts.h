@@ -32,6 +32,7 @@ struct Facts {
   std::vector<int32_t> last_read_in;       // of each root: stage; stages.size() for a late copy
   std::vector<int32_t> input_at;           // of each root: its position among inputs, or -1
   std::vector<Dims> input_dims;            // of each input: static dims, -1 for the others
+  std::vector<bool> for_nodes, for_host;   // of each root: who reads it, here or in a subgraph
   std::vector<int32_t> direct_output;      // of each root: the output written to, or -1
   std::vector<bool> copied;                // of each output: copied out at the end
   std::vector<int32_t> input_symbols;      // known before the first stage

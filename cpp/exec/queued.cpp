@@ -18,7 +18,7 @@ Tensor Runner::on_host(Tensor tensor) const {
   Tensor copy = make_tensor(tensor.dtype, tensor.shape);
   if (const size_t bytes = copy.bytes()) {
     shared_.queue->copy(copy.data, tensor.data, bytes);
-    shared_.queue->synchronize();
+    settle();
   }
   return copy;
 }
@@ -47,7 +47,36 @@ void Runner::run_queued(PlanState& state) {
     queue.copy(context_.data[size_t(value.root)], value.address, bytes);
     to_host = true;
   }
-  if (to_host || from_host) queue.synchronize();
+  shared_.uploaded |= from_host;
+  if (to_host) settle();
+}
+
+void Runner::place(std::span<RunValue> values, size_t first) {
+  if (!shared_.queue) return;
+  sink_.long_work();
+  const Facts& child = child_unit(0).facts;
+  std::vector<Buffer>& copies = child_context(0).given;
+  copies.resize(child.program->inputs.size());
+  for (size_t i = first; i < first + values.size(); ++i) {
+    auto* tensor = std::get_if<Tensor>(&values[i - first]);
+    const auto input = size_t(child.root[size_t(child.program->inputs[i])]);
+    const size_t bytes = tensor ? tensor->bytes() : 0;
+    if (bytes == 0) continue;
+    if (child.for_host[input] == child.for_nodes[input]) continue;
+    if (child.for_host[input]) {
+      *tensor = on_host(std::move(*tensor));
+    } else if (!tensor->on_device) {
+      void* copy = reserve(copies[i], bytes, true);
+      shared_.queue->copy(copy, tensor->data, bytes);
+      shared_.uploaded = true;
+      *tensor = {tensor->dtype, tensor->shape, copy, nullptr, true};
+    }
+  }
+}
+
+void Runner::settle() const {
+  shared_.queue->synchronize();
+  shared_.uploaded = false;
 }
 
 // Gives each value outside the arena its address on the device; copies those that are read and
@@ -135,6 +164,9 @@ std::unique_ptr<Recording> Runner::record(PlanState& state) {
   queue.begin_recording();
   try {
     run_nodes(state);
+    std::unique_ptr<Recording> made = queue.end_recording();
+    ++counters().recordings;
+    return made;
   } catch (const Error& error) {
     queue.abandon_recording();
     if (error.kind != ErrorKind::device) throw;
@@ -144,8 +176,6 @@ std::unique_ptr<Recording> Runner::record(PlanState& state) {
     queue.abandon_recording();
     throw;
   }
-  ++counters().recordings;
-  return queue.end_recording();
 }
 
 }  // namespace rlx

@@ -46,7 +46,11 @@ void Runner::run(std::span<const Input> inputs) {
   }
   if (!stages.empty() && !facts().stage_symbols.back().empty()) plan_ = next_plan();
   copy_outputs();
-  if (state) state->commit(numbers());
+}
+
+void Runner::finish() {
+  if (shared_.queue && (shared_.uploaded || shared_.state)) settle();
+  if (shared_.state) shared_.state->commit(numbers());
 }
 
 // Input and output of each pair are one buffer.
@@ -90,14 +94,15 @@ void Runner::run_segment() {
   if (end > shared_.arena.size()) shared_.arena.grow(end);
   counters().highest(counters().arena_bytes, int64_t(end));
   PlanState& state = context_.state_of(plan_, shared_.arena.base() + base_);
-  if (sink_.on_device()) sink_.long_work();  // the pool may have to wait for the GPU
   for (const DirectOutput& direct : plan.direct) {
     const Value& value = facts().value(facts().program->outputs[direct.output]);
     const Dims shape = facts().has_capacity ? dims_of(value, {numbers(), numbers()}) : Dims();
+    const bool on_device = sink_.wants_on_device(direct.output, shared_.queue != nullptr);
+    if (on_device) sink_.long_work();  // the pool may have to wait for the GPU
     void* memory = sink_.tensor(direct.output, value.dtype,
-                                facts().has_capacity ? shape : direct.shape);
+                                facts().has_capacity ? shape : direct.shape, on_device);
     context_.data[size_t(direct.root)] = memory ? memory : no_elements;
-    context_.on_device[size_t(direct.root)] = sink_.on_device();
+    context_.on_device[size_t(direct.root)] = on_device;
   }
   if (facts().has_capacity) reselect(state);
   if (shared_.queue) return run_queued(state);
@@ -226,17 +231,17 @@ void Runner::copy_outputs() {
       continue;
     }
     const Tensor source = resident(v);
-    void* memory = sink_.tensor(j, source.dtype, source.shape);
-    const size_t bytes = source.bytes();
-    if (bytes == 0) continue;
-    if (shared_.queue && (source.on_device || sink_.on_device())) {
+    const bool on_device = sink_.wants_on_device(j, source.on_device);
+    if (on_device) sink_.long_work();
+    void* memory = sink_.tensor(j, source.dtype, source.shape, on_device);
+    if (source.on_device == on_device) {
+      copy(memory, source);
+    } else if (const size_t bytes = source.bytes()) {
       shared_.queue->copy(memory, source.data, bytes);
-      fetched = fetched || !sink_.on_device();
-    } else {
-      std::memcpy(memory, source.data, bytes);
+      fetched = fetched || !on_device;
     }
   }
-  if (fetched) shared_.queue->synchronize();
+  if (fetched) settle();
 }
 
 std::span<const Number> Runner::numbers() const {
@@ -292,18 +297,26 @@ Input Runner::as_input(const RunValue& value) const {
   return container;
 }
 
-void* Runner::result(ValueId v, const Dims& shape) {
+void Runner::copy(void* to, const Tensor& tensor) {
+  const size_t bytes = tensor.bytes();
+  if (bytes && tensor.on_device) shared_.queue->copy(to, tensor.data, bytes);
+  else if (bytes) std::memcpy(to, tensor.data, bytes);
+}
+
+void* Runner::result(ValueId v, const Dims& shape, bool on_device) {
   const DType dtype = facts().value(v).dtype;
   Tensor tensor{dtype, shape, nullptr, nullptr};
   const int32_t output = facts().direct_output[size_t(v)];
-  // Stages other than Segments write host memory; what belongs on the device follows at the end.
-  if (output >= 0 && sink_.on_device()) late_.push_back(output);
-  tensor.data = output >= 0 && !sink_.on_device()
-                    ? sink_.tensor(size_t(output), dtype, shape)
-                    : buffer(v).reserve(tensor.bytes(), counters());
+  const bool direct = belongs(output, on_device);
+  // What belongs on the other side follows at the end.
+  if (output >= 0 && !direct) late_.push_back(output);
+  if (on_device) sink_.long_work();  // the pool may have to wait for the GPU
+  tensor.data = direct ? sink_.tensor(size_t(output), dtype, shape, on_device)
+                       : reserve(buffer(v), tensor.bytes(), on_device);
   if (!tensor.data) tensor.data = no_elements;
+  tensor.on_device = on_device;
   context_.data[size_t(v)] = tensor.data;
-  context_.on_device[size_t(v)] = false;
+  context_.on_device[size_t(v)] = on_device;
   context_.values[size_t(v)] = tensor;
   return tensor.data;
 }
@@ -311,13 +324,14 @@ void* Runner::result(ValueId v, const Dims& shape) {
 void Runner::define(ValueId v, RunValue value) {
   if (auto* tensor = std::get_if<Tensor>(&value)) {
     check_type(v, tensor->dtype, tensor->shape.size());
-    if (facts().direct_output[size_t(v)] >= 0) {
-      void* memory = result(v, tensor->shape);
-      if (const size_t bytes = tensor->bytes()) std::memcpy(memory, tensor->data, bytes);
-      return;
+    if (facts().for_host[size_t(v)]) *tensor = on_host(std::move(*tensor));
+    const int32_t output = facts().direct_output[size_t(v)];
+    if (belongs(output, tensor->on_device)) {
+      return copy(result(v, tensor->shape, tensor->on_device), *tensor);
     }
+    if (output >= 0) late_.push_back(output);
     context_.data[size_t(v)] = tensor->data ? tensor->data : no_elements;
-    context_.on_device[size_t(v)] = false;
+    context_.on_device[size_t(v)] = tensor->on_device;
   }
   context_.values[size_t(v)] = std::move(value);
 }
@@ -336,14 +350,17 @@ const Unit& Runner::child_unit(size_t n) const {
   return *unit_.children[size_t(facts().first_child[plan_->stage]) + n];
 }
 
+Context& Runner::child_context(size_t n) {
+  return context_.child(size_t(facts().first_child[plan_->stage]) + n, child_unit(n).facts);
+}
+
 void Runner::run_child(size_t n, std::span<const Input> inputs, OutputSink& sink) {
-  const size_t index = size_t(facts().first_child[plan_->stage]) + n;
-  Unit& unit = *unit_.children[index];
+  Unit& unit = *unit_.children[size_t(facts().first_child[plan_->stage]) + n];
   RunShared shared = shared_;
   shared.state = nullptr;
   ++counters().child_runs;
-  Runner(unit, context_.child(index, unit.facts), shared, base_ + plan_->kept_end, sink)
-      .run(inputs);
+  Runner(unit, child_context(n), shared, base_ + plan_->kept_end, sink).run(inputs);
+  shared_.uploaded = shared.uploaded;
 }
 
 }  // namespace rlx

@@ -215,7 +215,7 @@ Number Runner::number_of(const Symbol& symbol) const {
   const size_t size = size_of(source.dtype);
   const auto* from = static_cast<const std::byte*>(source.data) + size_t(symbol.index) * size;
   shared_.queue->copy(element, from, size);
-  shared_.queue->synchronize();
+  settle();
   return read_number(source.dtype, element, 0);
 }
 

@@ -53,7 +53,7 @@ class ScanRun final : public OutputSink {
  public:
   ScanRun(Runner& runner, const Scan& stage)
       : runner_(runner), stage_(stage), body_(*stage.body),
-        carried_(runner, stage.states, stage.outputs),
+        carried_(runner, stage.states, stage.outputs, 0),
         slices_(stage.scan_inputs.size()), outputs_(stage.output_axes.size()) {
     for (ValueId v : stage.captures) captures_.push_back(runner.resident_value(v));
     for (ValueId v : stage.scan_inputs) scanned_.push_back(runner.tensor(v));
@@ -64,6 +64,10 @@ class ScanRun final : public OutputSink {
     for (size_t k = 0; k < scanned_.size(); ++k) {
       slices_[k] = {scanned_[k].dtype, without_axis(scanned_[k].shape, input_axis(k)), nullptr, {}};
       if (input_axis(k) != 0) slices_[k] = make_tensor(slices_[k].dtype, slices_[k].shape);
+    }
+    if (length_ > 0) {
+      carried_.place();
+      runner_.place(captures_, body_.inputs.size() - captures_.size());
     }
     Interruptible user;
     for (iteration_ = 0; iteration_ < length_; ++iteration_) {
@@ -76,8 +80,9 @@ class ScanRun final : public OutputSink {
     finish();
   }
 
-  void* tensor(size_t output, DType dtype, std::span<const int64_t> shape) override {
-    if (output < stage_.states.size()) return carried_.next(output, dtype, shape);
+  void* tensor(size_t output, DType dtype, std::span<const int64_t> shape,
+               bool on_device) override {
+    if (output < stage_.states.size()) return carried_.next(output, dtype, shape, on_device);
     const size_t k = output - stage_.states.size();
     Output& out = outputs_[k];
     const Dims full = with_axis(shape, output_axis(k), length_);
@@ -97,6 +102,11 @@ class ScanRun final : public OutputSink {
     if (output_axis(k) != 0) return out.slice.data;
     const size_t bytes = size_t(element_count(shape)) * size_of(dtype);
     return static_cast<std::byte*>(out.full.data) + bytes * size_t(output_index(k));
+  }
+
+  // Slices are cut and put together on the host.
+  bool wants_on_device(size_t output, bool made_there) const override {
+    return output < stage_.states.size() && carried_.wants_on_device(output, made_there);
   }
 
   void value(size_t output, RunValue value) override {

@@ -46,10 +46,12 @@ struct Input {
 class OutputSink {
  public:
   virtual ~OutputSink() = default;
-  // Dense memory for a tensor output; asked for before it is computed.
-  virtual void* tensor(size_t output, DType dtype, std::span<const int64_t> shape) = 0;
-  // Whether tensor() gives memory of the device.
-  virtual bool on_device() const { return false; }
+  // Dense memory for a tensor output, on the device or the host, as wants_on_device() says; asked
+  // for before it is computed.
+  virtual void* tensor(size_t output, DType dtype, std::span<const int64_t> shape,
+                       bool on_device) = 0;
+  // Where an output is to lie that is made on the device or not.
+  virtual bool wants_on_device(size_t, bool /*made_there*/) const { return false; }
   // A sequence or an optional; its tensors own their memory.
   virtual void value(size_t output, RunValue value) = 0;
   // False: the caller has no use for an output that is only a copy of something it knows.

@@ -7,6 +7,7 @@ import pytest
 from models import llama
 import rlx
 from tests.api.toys import F, arange, model, node, value
+from tests.emu.case import emulated
 from tests.tolerance import tolerance
 
 NARROW = llama.NARROW
@@ -43,6 +44,26 @@ def test_a_given_past_replaces_what_is_held():
         past = arange(2, 2, 3) * 7
         y = session.run({"past": past, "x": arange(2, 1, 3)}, state=state)["y"]
         assert y == past.sum() + arange(2, 1, 3).sum()
+
+
+@pytest.mark.parametrize("device", ["cpu", "emu:card"])
+def test_a_run_that_fails_leaves_a_state_as_it_was(device):
+    """A GPU tells of a wrong index when it is waited for, which no output asks for here."""
+    made = model([node("Gather", "table at", "x"), node("Concat", "past x", "total", axis=1)],
+                 [value("past", F, [2, "p", 3]), value("table", F, ["r", 2, 1, 3]),
+                  value("at", onnx.TensorProto.INT64, [])], [value("total")])
+    if device != "cpu":
+        emulated(device)
+    table = arange(4, 2, 1, 3)
+    with rlx.load(made, device=device) as session:
+        state = session.state({"past": "total"}, axis=1, capacity=8)
+        session.run({"table": table, "at": np.int64(3)}, state=state)
+        for _ in range(3):
+            with pytest.raises(rlx.InputError, match="index"):
+                session.run({"table": table, "at": np.int64(4)}, state=state)
+            np.testing.assert_array_equal(state.value("past"), table[3])
+        session.run({"table": table, "at": np.int64(1)}, state=state)
+        np.testing.assert_array_equal(state.value("past"), np.concatenate(table[[3, 1]], axis=1))
 
 
 def test_wrong_states():

@@ -88,7 +88,7 @@ class Toy {
 // A sink that keeps what it gets.
 struct KeptOutputs final : OutputSink {
   explicit KeptOutputs(size_t count) : values(count) {}
-  void* tensor(size_t output, DType dtype, std::span<const int64_t> shape) override {
+  void* tensor(size_t output, DType dtype, std::span<const int64_t> shape, bool) override {
     values[output] = make_tensor(dtype, Dims(shape));
     return std::get<Tensor>(values[output]).data;
   }

@@ -15,7 +15,8 @@
 // With FAKE_CUDA_CAPTURE_BLOCKS that stream is none that cuStreamNonBlocking made.
 // Streams given to fake_cuda_destroy_stream() are gone.
 // There are FAKE_CUDA_GPUS, or one; what works in a context fails where none is current.
-// FAKE_CUDA_VERSION is what cuDriverGetVersion tells, FAKE_CUDA_MEMORY the card's bytes.
+// FAKE_CUDA_VERSION is what cuDriverGetVersion tells, FAKE_CUDA_MEMORY the card's bytes, which are
+// 1 at first with FAKE_CUDA_FILL: what kernels decide is true.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -224,7 +225,7 @@ int cuLaunchKernelEx(const void* config, void* f, void** parameters, void**) {
 int cuMemAlloc_v2(Ptr* p, size_t n) {
   ENTER;
   *p = Ptr(std::aligned_alloc(256, (n + 255) / 256 * 256));
-  std::memset(reinterpret_cast<void*>(*p), 0, n);
+  std::memset(reinterpret_cast<void*>(*p), std::getenv("FAKE_CUDA_FILL") != nullptr, n);
   keep(uintptr_t(*p), n);
   return 0;
 }

@@ -1,4 +1,9 @@
-"""Loops on a GPU that computes nothing: what the host reads of it, and what a failed run leaves."""
+"""Loops on a GPU that computes nothing: what an iteration asks of the driver, what the host reads,
+and what a failed run leaves."""
+
+import json
+
+import pytest
 
 from tests.cuda.test_runs import on_fake_gpu  # noqa: F401  (a fixture)
 
@@ -45,3 +50,98 @@ with rlx.load(loop(h.make_node("Range", ["first", "i", "one"], ["r"]),
     run(s, 3)
 """)
     assert done.stdout.splitlines() == ["True", "0 1"]
+
+
+LOOP = """
+def value(name, type, *dims): return h.make_tensor_value_info(name, type, dims)
+def loop(nodes, outputs, carried=("x",), inputs=()):
+    body = h.make_graph(
+        [h.make_node(op, ins.split(), outs.split()) for op, ins, outs in nodes], "body",
+        [value("i", T.INT64), value("c", T.BOOL), value("h", T.FLOAT, "m", 4), *inputs],
+        [value(name, type, *dims) for name, type, *dims in outputs])
+    w = numpy_helper.from_array(np.full((4, 4), 0.5, np.float32), "w")
+    k = len(carried)
+    node = h.make_node("Loop", ["n", "", *carried], ["y", *[""] * (k - 1), "ys"], body=body)
+    graph = h.make_graph([node], "g", [value("n", T.INT64), value("x", T.FLOAT, "m", 4),
+                                       value("v", T.FLOAT, 4)],
+                         [value("y", T.FLOAT, "m", 4), value("ys", T.FLOAT, "k", "m", 4)], [w])
+    return h.make_model(graph, opset_imports=[h.make_opsetid("", 20)], ir_version=9)
+def count(s, trips):
+    feeds = {"n": np.int64(trips), "x": x, "v": np.ones(4, np.float32)}
+    for _ in range(4): s.run(feeds)
+    before, runs = len(calls()), s.counters()["child_runs"]
+    s.run(feeds)
+    assert s.counters()["child_runs"] - runs == trips
+    made = [call for call in calls()[before:] if call.startswith("cu")]
+    return {call: made.count(call) for call in set(made)}
+def an_iteration(model, mode):
+    s = rlx.load(model, device="cuda", mode=mode)
+    few, many = count(s, 20), count(s, 30)
+    print(json.dumps({call: n for call in many if (n := (many[call] - few.get(call, 0)) / 10)}))
+PASSED = ("Identity", "c", "c2")
+MADE = [("ReduceMax", "p", "top"), ("IsNaN", "top", "odd"), ("Squeeze", "odd", "c2")]
+ENDS = [("c2", T.BOOL), ("h2", T.FLOAT, "m", 4)]
+SCAN = ("p", T.FLOAT, "m", 4)
+"""
+STEP = [("graph", {"cuGraphLaunch": 1}), ("stream", {"cuLaunchKernelEx": 2})]
+ASKED = {"cuMemcpyDtoHAsync_v2": 1, "cuStreamSynchronize": 1}
+SCANNED = {"cuMemcpyDtoDAsync_v2": 1}
+
+
+@pytest.mark.parametrize("mode, step", STEP)
+def test_values_stay_on_the_device_and_nothing_is_waited_for(on_fake_gpu, mode, step):
+    """Only the trip count decides."""
+    done, _ = on_fake_gpu(f"""{LOOP}
+nodes = [("MatMul", "h w", "p"), ("Softmax", "p", "h2"), PASSED]
+an_iteration(loop(nodes, [*ENDS, SCAN]), {mode!r})
+""")
+    assert json.loads(done.stdout) == step | SCANNED
+
+
+@pytest.mark.parametrize("mode, launches", [("graph", 1), ("stream", 3)])
+def test_a_condition_is_the_one_thing_that_is_read_back(on_fake_gpu, mode, launches):
+    done, _ = on_fake_gpu(f"""{LOOP}
+nodes = [("MatMul", "h w", "p"), ("Softmax", "p", "h2"), *MADE]
+an_iteration(loop(nodes, [*ENDS, SCAN]), {mode!r})
+""", FAKE_CUDA_FILL="1")
+    calls = json.loads(done.stdout)
+    assert calls.pop("cuGraphLaunch", 0) or calls.pop("cuLaunchKernelEx") >= launches
+    assert calls == ASKED | SCANNED
+
+
+@pytest.mark.parametrize("mode, step", STEP)
+@pytest.mark.parametrize("carried", ["w", "v"], ids=["weight", "input"])
+def test_what_a_body_hands_on_as_it_came_is_not_uploaded_again(on_fake_gpu, mode, step, carried):
+    dims = {"w": "4, 4", "v": "4"}[carried]
+    done, _ = on_fake_gpu(f"""{LOOP}
+nodes = [("MatMul", "h k", "q"), ("Softmax", "h", "h2"), PASSED, ("Identity", "k", "k2")]
+if {carried!r} == "v":
+    nodes[0] = ("Mul", "h k", "q")
+outputs = [*ENDS, ("k2", T.FLOAT, {dims}), ("q", T.FLOAT, "m", 4)]
+an_iteration(loop(nodes, outputs, ("x", {carried!r}), [value("k", T.FLOAT, {dims})]), {mode!r})
+""")
+    assert json.loads(done.stdout) == step | SCANNED
+
+
+@pytest.mark.parametrize("mode, step", STEP)
+def test_an_input_that_a_body_captures_is_uploaded_once(on_fake_gpu, mode, step):
+    done, _ = on_fake_gpu(f"""{LOOP}
+nodes = [("Mul", "h v", "p"), ("Softmax", "h", "h2"), PASSED]
+an_iteration(loop(nodes, [*ENDS, SCAN]), {mode!r})
+""")
+    assert json.loads(done.stdout) == step | SCANNED
+
+
+def test_an_output_of_the_loop_may_stay_on_the_device(on_fake_gpu):
+    done, _ = on_fake_gpu(f"""{LOOP}
+s = rlx.load(loop([("MatMul", "h w", "p"), ("Softmax", "p", "h2"), PASSED], [*ENDS, SCAN]),
+             device="cuda")
+feeds = {{"n": np.int64(20), "x": x, "v": np.ones(4, np.float32)}}
+for _ in range(3): kept = s.run(feeds, outputs="device")
+before = len(calls())
+del kept
+kept = s.run(feeds, outputs="device")
+print(json.dumps(calls()[before:].count("cuMemcpyDtoHAsync_v2")))
+print(kept["ys"].shape)
+""")
+    assert done.stdout.splitlines() == ["0", "(20, 3, 4)"]

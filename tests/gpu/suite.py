@@ -40,7 +40,7 @@ def run_operator(operator: str, device: str) -> list[tuple[str, str, str]]:
         except Exception as error:  # noqa: BLE001 - every failure is listed
             outcome, text = "error", f"{type(error).__name__}: {error}"
         rows.append((case.name, outcome, text.replace("\n", " | ")[:WORDS]))
-        if "context was lost" in text or "context is lost" in text:
+        if "lost CUDA for this process" in text or "CUDA is lost to this one" in text:
             break
     return rows
 

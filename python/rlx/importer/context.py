@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Callable
 
 from rlx.errors import UnsupportedError
@@ -38,21 +40,26 @@ class ImportBuilder(Builder):
         finally:
             self.scope = outer
 
-    def child(self, graph: LoadedGraph, types: list[Type]) -> Child:
+    def child(self, graph: LoadedGraph, types: list[Type],
+              given: Mapping[int, Value] = MappingProxyType({})) -> Child:
         """Imports a subgraph as a Graph of its own whose first inputs have the given types.
 
-        Dims of `types` are this graph's; they become symbols of the child.
+        Dims of `types` are this graph's; they become symbols of the child. The inputs at the
+        places in `given` are these values of this graph instead, which the child captures.
         """
         scope = Scope(self.scope)
         builder = ImportBuilder(Graph(name=graph.name), fixed={}, denied=self.denied)
         builder.start(scope, self._run)
         inputs = []
-        for name, type in zip(graph.inputs, types):
-            value = Value(type, name)
-            value.type = scope.rebase(type, value)
+        for place, (name, type) in enumerate(zip(graph.inputs, types)):
+            if place in given:
+                value = scope.capture(given[place])
+            else:
+                value = Value(type, name)
+                value.type = scope.rebase(type, value)
             scope.set(name, value)
             inputs.append(value)
-        builder.graph.inputs = list(inputs)
+        builder.graph.inputs = [v for place, v in enumerate(inputs) if place not in given]
         self._run(builder, graph)
         outputs = [builder.materialise(scope.get(name)) for name in graph.outputs]
         # Captured values that the body tracks as numbers must exist as tensors outside.

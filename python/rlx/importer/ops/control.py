@@ -43,31 +43,46 @@ def if_(b, cond, *, then_branch: Body, else_branch: Body):
 def loop(b, trip_count=None, cond=None, *carried, body: Body):
     carried = list(carried)
     count = len(carried)
+    if len(body.inputs) < 2 + count or len(body.outputs) < 1 + count:
+        raise ModelError(f"a Loop's body takes and gives the {count} values that are carried",
+                         expected=f"{2 + count} inputs, and {1 + count} outputs or more",
+                         got=f"{len(body.inputs)} inputs, {len(body.outputs)} outputs")
     trips = _constant_trips(b, trip_count, cond, body)
     if trips:
         return _unrolled(b, trips, carried, body)
-    types = [v.type for v in carried]
-    scalar = [TensorType(DType.INT64, ()), TensorType(DType.BOOL, ())]
-    free: list[tuple[int, ...]] = [()] * count  # axes that have dims of their own in the loop
-    for _ in range(4):
-        child = b.child(body, scalar + types)
-        changed = _changed_dims(child.inputs[2:], child.outputs[1:1 + count], free)
-        if not any(changed):
-            break
-        types = [_forget(t, axes) if isinstance(t, TensorType) else end.type
-                 for t, axes, end in zip(types, changed, child.outputs[1:])]
-        free = [known + new for known, new in zip(free, changed)]
-    else:
-        raise UnsupportedError("the types of the loop's carried values do not settle")
-    outputs = _carried_outputs(child, carried, child.outputs[1:1 + count])
+    # Captured instead of carried: a constant is one in the body too.
+    kept = {c for c in range(count) if _handed_on(body, 2 + c, 1 + c)}
+    child, types = _settled_body(b, body, carried, kept)
+    going = [c for c in range(count) if c not in kept]
+    starts, ends = ([values[c] for c in going] for values in (carried, child.outputs[1:]))
+    outputs = _carried_outputs(child, starts, ends)
+    results = {c: v for c, v in zip(going, outputs)}
     scans = child.outputs[1 + count:]
+    child.graph.outputs = [child.outputs[0], *ends, *scans]
     for v in scans:
         value = Value(v.type)
         dims = _slice_dims(child, v, value, 0, types)
         value.type = TensorType(v.dtype, (value.dim(0), *dims))
         outputs.append(value)
-    prim = Loop(child.graph, count, len(scans))
-    return b.stage(prim, [trip_count, cond, *carried, *child.captures], outputs)
+    b.stage(Loop(child.graph, len(going), len(scans)),
+            [trip_count, cond, *starts, *child.captures], outputs)
+    return [results.get(c, v) for c, v in enumerate(carried)] + outputs[len(going):]
+
+
+def _settled_body(b, body, carried: list[Value], kept: set[int]) -> tuple[Child, list]:
+    """The body at types that an iteration keeps, and these types; it captures those in `kept`."""
+    types = [v.type for v in carried]
+    first = [TensorType(DType.INT64, ()), TensorType(DType.BOOL, ())]
+    free: list[tuple[int, ...]] = [()] * len(carried)  # axes with dims of their own in the loop
+    for _ in range(4):
+        child = b.child(body, first + types, {2 + c: carried[c] for c in kept})
+        changed = _changed_dims(child.inputs[2:], child.outputs[1:1 + len(carried)], free)
+        if not any(changed):
+            return child, types
+        types = [_forget(t, axes) if isinstance(t, TensorType) else end.type
+                 for t, axes, end in zip(types, changed, child.outputs[1:])]
+        free = [known + new for known, new in zip(free, changed)]
+    raise UnsupportedError("the types of the loop's carried values do not settle")
 
 
 @op("Scan", since=9)
@@ -132,11 +147,16 @@ def _constant_trips(b, trip_count, cond, body) -> int | None:
         return None
     if cond is not None and known[1] != (1,):
         return None
-    name, passed = body.outputs[0], list(body.inputs)[1]
-    for node in reversed(body.nodes):  # follow Identity back from the body's condition
-        if name in node.output and node.op_type == "Identity":
+    return max(known[0][0], 0) if _handed_on(body, 1, 0) else None
+
+
+def _handed_on(body, start: int, end: int) -> bool:
+    """Whether a body gives an input as it came, but for Identity nodes."""
+    name = body.outputs[end]
+    for node in reversed(body.nodes):
+        if name in node.output and (node.domain, node.op_type) == ("", "Identity"):
             name = node.input[0]
-    return max(known[0][0], 0) if name == passed else None
+    return name == list(body.inputs)[start]
 
 
 def _unrolled(b, trips: int, carried: list[Value], body) -> list[Value]:
