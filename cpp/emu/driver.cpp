@@ -54,7 +54,6 @@ struct Mark {  // an event
 };
 using Repeated = std::shared_ptr<Work>;  // a graph
 
-
 template <class Handle, class T>
 Handle handle(T* object) {
   return reinterpret_cast<Handle>(object);

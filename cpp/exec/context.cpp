@@ -7,17 +7,16 @@
 namespace rlx {
 
 void* Buffer::reserve(size_t bytes, Counters& counters, size_t keep, Queue* queue) {
-  const bool there = memory_ && queue == queue_;
-  if (there && bytes <= capacity_) return memory_.get();
-  const size_t grown = std::max(bytes, there ? capacity_ + capacity_ / 2 : 0);
+  auto& [memory, capacity] = sides_[queue != nullptr];
+  if (memory && bytes <= capacity) return memory.get();
+  const size_t grown = std::max(bytes, capacity + capacity / 2);
   std::shared_ptr<void> larger = queue ? queue->allocate(grown) : allocate(grown);
-  if (keep && queue) queue->copy(larger.get(), memory_.get(), keep);
-  else if (keep) std::memcpy(larger.get(), memory_.get(), keep);
-  queue_ = queue;
-  memory_ = std::move(larger);
-  capacity_ = grown;
+  if (keep && queue) queue->copy(larger.get(), memory.get(), keep);
+  else if (keep) std::memcpy(larger.get(), memory.get(), keep);
+  memory = std::move(larger);
+  capacity = grown;
   ++counters.dynamic_allocations;
-  return memory_.get();
+  return memory.get();
 }
 
 PlanState::PlanState(PlanPtr p) : plan(std::move(p)), operands(plan->operands.size(), nullptr) {

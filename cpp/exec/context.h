@@ -14,18 +14,21 @@
 
 namespace rlx {
 
-// Memory that a Context keeps from run to run for a value whose size a stage finds.
+// Memory that a Context keeps from run to run for a value whose size a stage finds. Branches may
+// make a value on the host and on the device in turns: each side has its own.
 class Buffer {
  public:
   // At least `bytes` of the Queue's device, or of the host; contents are kept only up to `keep` of
   // the old ones, which lie there too.
   void* reserve(size_t bytes, Counters& counters, size_t keep = 0, Queue* queue = nullptr);
-  void* data() const { return memory_.get(); }
+  void* data(bool on_device) const { return sides_[on_device].memory.get(); }
 
  private:
-  Queue* queue_ = nullptr;  // null: of the host
-  std::shared_ptr<void> memory_;
-  size_t capacity_ = 0;
+  struct Side {
+    std::shared_ptr<void> memory;
+    size_t capacity = 0;
+  };
+  Side sides_[2];  // of the host, of the device
 };
 
 // What one node changes while it runs.

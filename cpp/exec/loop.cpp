@@ -151,7 +151,7 @@ class LoopRun final : public OutputSink {
       const Tensor& slice = stacks_[k].slice;
       Tensor all{runner_.facts().value(v).dtype, {stacks_[k].count}, nullptr, nullptr,
                  slice.on_device};
-      all.data = runner_.buffer(v).data();
+      all.data = runner_.buffer(v).data(slice.on_device);
       for (int64_t d : slice.shape) all.shape.push_back(d);
       runner_.define(v, std::move(all));
     }

@@ -263,3 +263,30 @@ def test_what_a_branch_or_a_loop_gives_may_be_numbers_for_the_host(device, mode,
         assert got["trips"].tolist() == [p + 1]
         assert np.array_equal(got["wide"], np.full((p + 1, p), px.max()))
         assert np.array_equal(got["y"], X + (p + 1) * px)
+
+
+@DEVICES
+def test_values_of_either_side_in_turns_allocate_nothing_again(device, mode):
+    """One branch computes, the other hands on what the host gave: each side keeps its memory."""
+    yes = h.make_graph(nodes(("Add", "g one", "a")), "yes", [], [value("a", T.FLOAT, 2, 3)])
+    no = h.make_graph(nodes(("Identity", "x", "b")), "no", [], [value("b", T.FLOAT, 2, 3)])
+    inner = body([*nodes(("Mod", "i three", "odd"), ("Cast", "odd", "c", {"to": T.BOOL})),
+                  h.make_node("If", ["c"], ["g2"], then_branch=yes, else_branch=no),
+                  h.make_node("Identity", ["go"], ["go2"])],
+                 [value("g", T.FLOAT, 2, 3)], [value("go2", T.BOOL), value("g2", T.FLOAT, 2, 3)])
+    s = session(device, mode,
+                [h.make_node("Loop", ["n", "", "x"], ["y"], body=inner),
+                 h.make_node("If", ["p"], ["z"], then_branch=h.make_graph(
+                     nodes(("Neg", "x", "m")), "neg", [], [value("m", T.FLOAT, 2, 3)]),
+                             else_branch=no),
+                 h.make_node("Add", ["y", "z"], ["sum"])],
+                [value("n", T.INT64), value("p", T.BOOL), value("x", T.FLOAT, 2, 3)],
+                [value("sum", T.FLOAT, 2, 3)], {"one": np.float32(1), "three": np.array(3)})
+    counted = []
+    for k in range(24):  # six forms: each is walked, recorded, replayed
+        p, n = k % 2 == 0, 20 + k % 3
+        got = s.run({"n": np.int64(n), "p": np.array(p), "x": X})
+        assert np.array_equal(got["sum"], X + (n - 1) % 3 + (-X if p else X))
+        counters = getattr(s, "session", s).counters()
+        counted.append((counters["dynamic_allocations"], counters["recordings"]))
+    assert len(set(counted[12:])) == 1, counted
