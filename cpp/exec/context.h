@@ -91,7 +91,8 @@ class Context {
   std::vector<bool> on_device;             // of each of them: the host cannot read it
   std::vector<RunValue> values;            // of each value that is no Segment's
   std::vector<Buffer> buffers;             // of each value that a stage makes
-  // Of the body of a Loop or Scan: what its outputs are in turns, and device copies of its inputs.
+  // Of the body of a Loop or Scan: what its outputs are in turns, and device copies of its inputs;
+  // of a branch the first: outputs that nobody reads.
   std::vector<Buffer> handed[2], given;
   std::vector<Number> symbols, numbers;    // actual ones, of a program with capacities
 
